@@ -122,8 +122,9 @@ class VisualScene(ABC):
         """Return the state of the sliders' values, (n,).
 
         Args:
-            values: Value of each slider.
-            moved: Index of the slider that was moved last; closed loops adapt to it.
+            values: Value of each slider, in the order of `sliders` [m | rad].
+            moved: Index of the slider that was moved last; it keeps its value while
+                closed loops change the others. None: all may change.
 
         Raises:
             ShapeError: There is not one value for each slider.
@@ -132,7 +133,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the value of each slider at a state, (sliders,) [m | rad]."""
+        """Return the value of each slider, in the order of `sliders` [m | rad]."""
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
@@ -166,7 +167,8 @@ class VisualScene(ABC):
     ) -> Camera:
         """Return a camera that sees the parts in all poses.
 
-        Without parts to be seen, it sees a cube of 1 m about the origin.
+        It sees a cube of 1 m about the origin if there are no parts to be seen, if one
+        of them has no corners, or if a corner or pose is not finite.
 
         Args:
             several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts.

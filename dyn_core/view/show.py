@@ -39,18 +39,19 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task; or a
             Recording of a robot alone.
         states: States of a run, one in each row: q of a robot or object, positions x, y
-            of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
-            Model or a task of a robot, a Recording of the robot; or one state of a
-            robot, object or task. None: the initial state is shown, and t is ignored.
-        t: Times of the rows, (rows,) [s]; None: steps of a task's interval, or times of
-            the Recording.
+            of a chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or,
+            if `what` is a Model or a task of a robot, a Recording of the robot; or one
+            state of a robot, object or task. None: the initial state is shown, and t is
+            ignored; but if `what` is a Recording, the run.
+        t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
+            state allows: steps of the task's interval, times of the Recording, or 0.
 
     Raises:
         UnsupportedError: viser is not installed, `what` is of another type, or a
-            Recording is not of a robot.
+            Recording is not of a robot, or is given as `what` with states or t.
         ModelError: A PlanarObject has no rods.
         ShapeError: The states do not fit or are not finite, there are none, `t` is
-            missing or does not fit, or is given with a Recording.
+            missing or does not fit, or is given with a Recording as `states`.
         SettingError: Times are not finite or decrease, a Recording has no rows, or a
             keyword is unknown.
     """
@@ -95,17 +96,17 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States, one in each row: q of a robot or object, positions x, y of a
-            chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or a
-            Recording, if `what` is a Model or a task of a robot. None raises
-            ShapeError.
+            chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or one
+            state of a robot, object or task; or a Recording, if `what` is a Model or a
+            task of a robot. None raises ShapeError.
         t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
             state allows: steps of the task's interval, times of the Recording, or 0.
 
     Raises:
         UnsupportedError: `what` is of another type, or a Recording is not of a robot.
         ModelError: A PlanarObject has no rods.
-        ShapeError: The states do not fit, there are none, `t` is missing or does not
-            fit, or is given with a Recording.
+        ShapeError: The states do not fit or are not finite, there are none, `t` is
+            missing or does not fit, or is given with a Recording.
         SettingError: Times are not finite or decrease, or a Recording has no rows.
     """
     what = _task_of(what)

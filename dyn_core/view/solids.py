@@ -89,7 +89,7 @@ def ellipsoid(half_axes: Sizes) -> Triangles:
 
 
 def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cylinder about z, centred at the origin.
+    """Return a closed cylinder about z, centred at the origin.
 
     Args:
         radius, length: Radius and length [m].
@@ -115,7 +115,7 @@ def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone about z, its base at z = 0 and its tip at z = length.
+    """Return a cone with a base, about z: the base at z = 0, the tip at z = length.
 
     Args:
         radius: Radius of the base [m].

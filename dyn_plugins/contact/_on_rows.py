@@ -15,7 +15,8 @@ def solve_on_rows(name, problem, warm=None, **options):
     Args:
         name: Name of the solver.
         problem: Problem.
-        warm: Initial impulses, (m,) [N·s | N·m·s], not changed; None: zeros.
+        warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s]; not
+            changed; None: zeros.
         options: Options of the solver; defaults are in ROW_SOLVERS.
 
     Returns:
@@ -41,7 +42,8 @@ def solve_arrays(name, problem, warm=None, **options):
     Args:
         name: Name of a solver of ROW_SOLVERS.
         problem: ConstraintProblem.
-        warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+        warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
+            None: zeros.
         options: Options of the solver; defaults are in ROW_SOLVERS.
 
     Returns:

@@ -56,7 +56,8 @@ def admm_compiled(
     Returns:
         impulse, m; velocity G impulse + b, m; residuals, 5 (primal, dual,
         complementarity, dissipation, law); iterations; status: CONVERGED if the
-        residual `law` is small, else MAX_ITERATIONS.
+        residual `law` is at most 1e-7 or 10 times the tolerance, whichever is larger;
+        else MAX_ITERATIONS.
 
     Source: LCP-12.
     """

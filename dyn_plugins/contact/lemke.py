@@ -25,8 +25,9 @@ def lemke(M, q, max_iterations):
     If rounding errors decide ties, as for a body at rest on many points, pivoting may
     end on a ray although there is a solution. Further attempts then perturb each row of
     q a little, and solve the resulting basis for the true q; the last attempts also add
-    a little to the diagonal of M. Attempts end when the residual of z (`shortfall`) is
-    at most SMALL_LAW, or PROVEN if the first attempt ends on a ray.
+    a little to the diagonal of M. An attempt that has used up its pivots does not end
+    the search; another one does if the residual of its z (`shortfall`) is at most
+    SMALL_LAW, or, for a first attempt that ends on a ray, PROVEN.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
@@ -36,8 +37,8 @@ def lemke(M, q, max_iterations):
     Returns:
         z of the last attempt, or after all attempts the z with the smallest residual,
             (n,); the number of pivots of all attempts; and the status: CONVERGED if the
-            residual of z is at most GOOD_LAW, else RAY or MAX_ITERATIONS, by which the
-            first attempt ended.
+            residual of z is at most GOOD_LAW, else that of the first attempt: RAY,
+            MAX_ITERATIONS, or CONVERGED with a larger residual.
 
     Source: LCP-5.
     """
@@ -60,8 +61,8 @@ def lemke(M, q, max_iterations):
 def shortfall(M, q, z):
     """Return the residual max |min(z, M z + q)| of an LCP, relative to its scale.
 
-    The scale is one (the largest entry of q), or larger for a large z, as of heavy
-    bodies on light ones, whose rounding errors are larger; at most 100.
+    The scale is 1e-4 times the largest entry of z, at least 1 and at most 100: rounding
+    errors grow with z, as for heavy bodies on light ones. 0.0 without rows.
 
     M, q, z: Matrix and vector of the problem, scaled to about one, and a solution.
     """
@@ -136,7 +137,8 @@ def _leaving(table, column, basis, n):
         n: Number of rows.
 
     Returns:
-        The row; None if no entry of the column is positive: a ray.
+        The row; None, a ray, if no entry of the column is above PIVOT times the
+        largest magnitude in it (or times 1, if that is larger).
     """
     d = table[:, column]
     rows = np.flatnonzero(d > PIVOT * max(1.0, float(np.abs(d).max())))
@@ -188,7 +190,8 @@ def polyhedral(problem, facets):
     A unilateral row has z = lambda. A box row has z = lambda - lo, or z = hi - lambda
     if only hi is finite, and between two bounds also y with w_y = hi - lo - z. A
     contact has lambda_n, beta >= 0 along the facet directions D, and gamma: w_beta =
-    D.T u + gamma, w_gamma = lambda_n - sum(beta).
+    D.T u + gamma, w_gamma = lambda_n - sum(beta). A contact of one row is unilateral.
+    z follows the blocks: lambda_n, beta, gamma of a contact; z, y of a box row.
 
     Args:
         problem: ConstraintProblem without free rows, m rows.
@@ -244,11 +247,12 @@ def _directions(block, mu, m, facets):
         block: Block of a contact.
         mu: Friction coefficients of all blocks, k.
         m: Number of rows.
-        facets: Number of directions for a pair of rows with one coefficient; a single
-            row has two.
+        facets: Number of directions for two successive tangent rows with the same
+            coefficient; another tangent row has two, + and -.
 
     Returns:
-        List of vectors (m,), scaled by mu; zero outside of tangent rows.
+        List of vectors (m,), scaled by mu, in the order of the tangent rows and of
+        increasing angle from 0; zero in all other rows.
     """
     mu_block = [mu[c] for c in block.coefficients]
     rows, k, directions = list(block.tangent), 0, []

@@ -29,7 +29,8 @@ class PrincipalPivoting(ContactSolver):
     def refusal(self, layout):
         """Return the reason why a layout is not supported, as text.
 
-        Contacts with friction are not supported; None for a layout without them.
+        A contact with tangent rows is not supported, even if its mu is 0. None for a
+        layout without such contacts.
         """
         for index, block in enumerate(layout.blocks):
             if block.kind == "contact" and block.rows > 1:

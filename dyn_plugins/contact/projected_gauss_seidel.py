@@ -49,8 +49,8 @@ def projected_gauss_seidel(
     row, free rows unbounded. Convergence is slow for large mass ratios. If the impulses
     are not unique (G singular), the result depends on the start. The sweeps stop when
     the estimated error (last change over one minus its ratio to the previous change) is
-    below the tolerance. The status is CONVERGED if the residual of the law is small,
-    too.
+    below the tolerance. The status is CONVERGED if, besides, the residual of the law is
+    at most 1e-6.
 
     Args:
         layout: Blocks.

@@ -195,7 +195,8 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
         bias: Bias of the normal row [m/s].
         impulse: Impulses of its rows in the same order [N·s].
         response: Velocity of the normal row per impulse [(m/s)/(N·s)].
-        tiny: Largest velocity that counts as zero [m/s].
+        tiny: Largest velocity that counts as zero, also for the normal impulse times
+            the response [m/s].
 
     Source: LCP-22.
     """
@@ -296,6 +297,8 @@ def _larger(a, x):
 
 def _along_slip(rows, s):
     """Return a list: quantities of rows n, t1, t2 rotated to n, slip, and across slip.
+
+    Slip is s1 t1 + s2 t2, across slip s1 t2 - s2 t1, with s = (s1, s2).
 
     Args:
         rows: Three numbers or vectors, of the rows n, t1, t2.

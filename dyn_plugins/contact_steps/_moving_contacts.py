@@ -87,8 +87,9 @@ class BodyRows(NamedTuple):
 def rows_of_body(contacts, slopes):
     """Return the BodyRows of one body.
 
-    A pressing contact has a normal row, a sticking one also tangent rows. In a slipping
-    contact, `push` of the normal row includes the friction.
+    Each contact gives three rows: normal, along and across the slip. Tangent rows of a
+    contact that does not stick, and all rows of one that does not press, are zero. In a
+    slipping contact, `push` of the normal row includes the friction.
 
     More than six rows A (m x 6) are reduced to T A, with T (6 x m) the transposed
     orthonormal columns of A: Gram-Schmidt on six columns, with zeros for dependent
@@ -410,9 +411,10 @@ def gap_sides(contacts, gaps):
         gaps: Gap of each contact [m].
 
     Returns:
-        List of pairs of conditions; the second: the derivative of an open gap applies,
-        else the one of an overlap. All contacts of a body get the side of its lowest
-        pressing contact at gap 0; without one, the open side.
+        List of pairs of conditions. The first: it presses and |gap| is at most 1e-7 m.
+        The second: the derivative of an open gap applies, else the one of an overlap.
+        All contacts of a body get the side of its lowest pressing contact at gap 0,
+        open if this gap is above 1e-12 m; without one, the open side.
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     at_zero, lowest = [], {}

@@ -80,8 +80,8 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
     q_next (+) dq_next. At the boundary of two modes the derivatives are finite and
     one-sided, and not_differentiable is 1. It is also 1 if the contact solver has not
-    converged, if slipping contacts depend on each other, or if sticking contacts do so
-    only at this position.
+    converged, if a contact presses that no joint can move, if slipping contacts depend
+    on each other, or if sticking contacts do so only at this position.
 
     The bias of a gap has a kink at gap 0: an overlap is corrected by erp, a gap closes
     in the step. A robot at rest approaches it. If a contact presses with a gap between
@@ -136,7 +136,7 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
         q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
         dx_dmu and dx_dgap, 2 nv x c; impulses, m [N·s]; gaps before the step, c [m];
         modes, c (0 separate, 1 stick, 2 slip); status of the contact solver; and
-        not_differentiable: 0, 1 or 2.
+        not_differentiable: 0, 1 or 2, as in contact_euler_derivatives.
 
     Source: LCP-22.
     """
@@ -165,7 +165,7 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
         q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
         dx_dmu and dx_dgap, 2 nv x c; impulses, m [N·s]; gaps at the midpoint, c [m];
         modes, c (0 separate, 1 stick, 2 slip); status of the contact solver; and
-        not_differentiable: 0, 1 or 2.
+        not_differentiable: 0, 1 or 2, as in contact_euler_derivatives.
 
     Source: LCP-22.
     """

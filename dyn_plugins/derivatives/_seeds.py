@@ -312,8 +312,8 @@ def check_path(name, model, path, acting, inputs, loops=False):
     Raises:
         UnsupportedError: If the parameter acts only with an option that is off, belongs
             to a loop that is not closed, is the time of a robot without driven joints,
-            or is an inertial parameter or origin of a link or joint with another
-            parameter among the inputs.
+            or is an inertial parameter or origin of a link or joint of which a
+            parameter, also this one, is among the inputs.
         ModelError: For an unknown path, or a parameter that its element does not have.
     """
     parameter_paths.numbers(model, path)

@@ -66,9 +66,9 @@ def second_derivative_tensors(model, m, state):
         state: Lists by body q, qd and qdd.
 
     Returns:
-        Tensors: second derivatives of tau by qq, q qd and qd qd, and the derivative of
-        H by q. Indices count the coordinates of all bodies in the order of the bodies,
-        followers included.
+        Tensors, nested lists [i][j][k]: qq, qv and vv, of tau_i by q_j, q_k; q_j, qd_k;
+        and qd_j, qd_k; and dH, of H[i, j] by q_k. Indices count the coordinates of all
+        bodies in the order of the bodies, followers included.
     """
     n = sum(joint.nv for joint in model.joint[1:])
     tensors = Tensors(

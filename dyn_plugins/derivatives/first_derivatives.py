@@ -249,8 +249,8 @@ def fd_derivatives(
     A singular H raises SingularError when the Program runs; an invalid point raises
     UnsupportedError or ModelError when it is built.
 
-    Inputs and outputs: those of FD_DERIVATIVES, with qdd as the first result; f_ext by
-    body, the base first.
+    Inputs and outputs: those of FD_DERIVATIVES, so the result is qdd, dqdd_dq,
+    dqdd_dqd, Hinv; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -203,7 +203,8 @@ def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
     d/dq is along a tangent displacement, q (+) dq, also where a derivative is
     differentiated again: see id_second_derivatives.
 
-    Inputs and outputs: those of ID_SECOND_CONTRACTED; f_ext by body, the base first.
+    Inputs and outputs: those of ID_SECOND_CONTRACTED, so the result is by qq, q qd, qd
+    qd, q qdd; f_ext by body, the base first.
 
     Args:
         f_ext_fixed: Frame in which external forces are constant: body; others raise
@@ -237,7 +238,8 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
     dH_dq is exactly symmetric in i and j. Entries whose three joints are not on one
     path from the base are zeros and cost nothing.
 
-    Inputs and outputs: those of ID_SECOND_DERIVATIVES; f_ext by body, the base first.
+    Inputs and outputs: those of ID_SECOND_DERIVATIVES, so the result is that of tau by
+    qq, q qd, qd qd, and dH_dq; f_ext by body, the base first.
 
     Args:
         f_ext_fixed: Frame in which external forces are constant: body; others raise
@@ -345,7 +347,8 @@ def fd_second_contracted(
     derivatives of FD inside. The derivative by qd and tau is zero and not returned. A
     singular H raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_SECOND_CONTRACTED; f_ext by body, the base first.
+    Inputs and outputs: those of FD_SECOND_CONTRACTED, so the result is by qq, q qd, qd
+    qd, q tau; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
@@ -374,7 +377,8 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
     derivative by qd and tau is zero and not returned. A singular H raises SingularError
     when the Program runs.
 
-    Inputs and outputs: those of FD_SECOND_DERIVATIVES; f_ext by body, the base first.
+    Inputs and outputs: those of FD_SECOND_DERIVATIVES, so the result is by qq, q qd, qd
+    qd, q tau; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.

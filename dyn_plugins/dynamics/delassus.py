@@ -255,9 +255,10 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
-    Without damping, linearly dependent rows raise SingularError with the point's number
-    and link when the Program runs. So does a singular joint inertia, with the name of
-    the joint.
+    `velocity` [m/s] and the impulses Lambda [N·s] have three numbers for each point,
+    along the base axes. Without damping, linearly dependent rows raise SingularError
+    with the point's number, from 0, and link when the Program runs. So does a singular
+    joint inertia, with the name of the joint.
 
     Inputs and outputs: those of POINT_IMPULSE; q, qd and qd_next by body, the base
     first; entry 0 of qd_next is None.

@@ -411,8 +411,11 @@ def payload_filter(
     SingularError when the Program runs. A user's force function that does not return nv
     numbers raises ModelError.
 
-    Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates that move the link
-    are used.
+    Inputs and outputs: those of PAYLOAD_ESTIMATION. The results are pi; its covariance;
+    the mean square of the normalized prediction errors, 0 without a prediction (first
+    cycle, dt <= 0); 1 if the cycle has updated pi, else 0; 1 if the payload has
+    changed, else 0; and the next `memory`. Only coordinates that move the link are
+    used.
 
     Args:
         frame: Name of the link that carries the payload; one that no joint moves raises

@@ -49,7 +49,7 @@ def outward(model, q, qd, qdd, a_base):
 
 
 def body_motion(model, q, qd, qdd, acceleration, gravity):
-    """Return velocity and acceleration of every body.
+    """Return velocity and acceleration of every moving body, body coordinates.
 
         v_i = X v_p + vJ,   a_i = X a_p + S qdd + cJ + v_i x vJ
         classical: the linear part is r'' = a_lin + w x v_lin

@@ -50,7 +50,8 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     from one start only (dyn_core.inverse_kinematics tries several). Joints that do not
     move the frame, and fixed joints, stay, also beyond their limits.
 
-    The error in the results is not e: it is the logarithm of the motion that is left,
+    The results are the position, the error, the number of steps, and the status. The
+    error is not e: it is the logarithm of the motion that is left,
     T(q) exp(error) = pose, with all six rows, also those that `part` leaves out. The
     status is 0 if the length of e is at most the tolerance, else 1: not reached within
     max_iterations.

@@ -27,8 +27,9 @@ def manipulability(model, q, frame, characteristic_length):
         S J = U diag(s) V.T,   S = diag(l, l, l, 1, 1, 1)
         manipulability = s_1 ... s_6 = sqrt(det(S J J.T S))
 
-    They do not depend on axes, only on the frame's origin and l. Values below 1e-7 of
-    the largest one are rounding errors, and count as zero.
+    There are six, in descending order; with fewer coordinates than six the last are
+    zero. They do not depend on axes, only on the frame's origin and l. Values below
+    1e-7 of the largest one are rounding errors, and count as zero.
 
     Inputs and outputs: those of MANIPULABILITY.
 

@@ -314,8 +314,9 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
 
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
 
-    Hinv is the acceleration per joint force with closed loops,
-    H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without loops the inverse of H.
+    The results are qdd, dqdd_dq, dqdd_dqd and Hinv. Hinv is the acceleration per joint
+    force with closed loops, H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without
+    loops the inverse of H.
     Rows of loops that depend on each other are a SingularError; an invalid point raises
     UnsupportedError or ModelError when built.
 

@@ -208,7 +208,8 @@ def loop_hybrid_dynamics(
 
         A_v qdd_v = -A_u qdd_u - dA/dt qd;   (tau_u, qdd_v) with A.T lambda added to tau
 
-    Unique if A_v has full row rank; else a SingularError names a row. With
+    The results are tau_u, qdd_v and lambda, unique if A_v has full row rank; else a
+    SingularError names a row. With
     dependent="least_norm" there may be more rows than free coordinates: tau_u is then
     not unique, and the objective selects it. Only then the state and the given
     accelerations are checked: they must satisfy the loops within residual and slack,
@@ -310,7 +311,7 @@ def require_closed(rows, residual, what=("q", "qd", "qdd")):
     """Check that a motion keeps all loops closed, when the Program runs.
 
     A row whose residual, rate or acceleration exceeds `residual` is an InfeasibleError
-    that names the row.
+    that names the row. NaN passes.
 
     Args:
         rows: LoopRows of the motion.
@@ -338,9 +339,10 @@ def loop_inverse_dynamics(
 
         A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
 
-    with tau_r of the open tree. There must be as many rows as passive coordinates, else
-    building raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row
-    that they open is an InfeasibleError. A_p without full rank is a SingularError.
+    with tau_r of the open tree. The results are tau_a and lambda. There must be as many
+    rows as passive coordinates, else building raises UnsupportedError. q, qd and qdd
+    must satisfy the constraints: a row that they open is an InfeasibleError. A_p
+    without full rank is a SingularError.
     objective, tolerance, slack and weight without dependent="least_norm", and an
     invalid entry of `active`, raise UnsupportedError when the Program is built, an
     unknown joint ModelError.

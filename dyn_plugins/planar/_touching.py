@@ -182,7 +182,8 @@ def jumps_to_rest(model, contact, v):
 def turns_to_rest(model, limit, rates):
     """Return the changes of angular rates that stop angles at limits; else zero.
 
-    A list, n [rad/s]. limit: As in Touching; rates: Of the angles, n [rad/s].
+    A list, n [rad/s]. limit: As in Touching; rates: Of the angles, n-1 or more
+    [rad/s], as joint_rates returns them.
     """
     return [
         where(_is_on(limit[i]), -rates[i], 0.0) if bounds_of(model, i) else 0.0

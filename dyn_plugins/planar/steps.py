@@ -93,6 +93,9 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
         v_free = v + dt a,  v_next = impact(v_free),  x_next = x + dt (v_next + v_back)
 
+    The results are x_next, v_next, contact and limit of all joints, and the energy lost
+    in impacts.
+
     Three stages. Accelerations: without contacts. Impacts: joints and angles that
     touch, or would be below the ground or beyond a limit after the step, are stopped by
     impulses, without the rewind of the event-driven step; contacts that would pull are

@@ -217,9 +217,10 @@ def knot_cost(model, q, qd, tau, settings, costs):
 
         value = sum of weight residual² / 2
 
-    An unknown frame raises ModelError, a user's function that fails or returns no list
-    SettingError, when the Program is built; the centre of mass of a robot without mass
-    SingularError when it runs.
+    `settings` has for each cost its weights, then its target. An unknown frame raises
+    ModelError, a user's function that fails or returns no list SettingError, when the
+    Program is built; the centre of mass of a robot without mass SingularError when it
+    runs.
 
     Inputs and outputs: those of KNOT_COST.
 
@@ -241,8 +242,10 @@ def knot_cost_derivatives(model, q, qd, tau, settings, costs):
 
         gradient = J.T W r,   Hessian = J.T W J
 
-    The Hessian is by Gauss-Newton, without the second derivatives of residuals. An
-    unknown frame raises ModelError, a user's function that fails or returns no list
+    The results are the value; its gradients by x = (dq, qd), 2 nv, and by tau, nv; and
+    the blocks of the Hessian by x x, tau x and tau tau. The Hessian is by Gauss-Newton,
+    without the second derivatives of residuals. `settings` as in knot_cost. An unknown
+    frame raises ModelError, a user's function that fails or returns no list
     SettingError, when the Program is built; the centre of mass of a robot without mass
     SingularError when it runs.
 
@@ -287,10 +290,10 @@ def knot_policy(
         tau = tau_plan + length k + K dx,   dx = (q (-) q_plan, qd - qd_plan)
         x_next = step(x, tau) (+) (length - 1) gap
 
+    The results are q_next, qd_next, tau and the value of knot_cost at q, qd and tau.
     tau is clipped to its bounds. Without the input K it is tau_plan, clipped, and no
-    gap is added. Errors of `step` pass through. An unknown frame of a cost raises
-    ModelError, a user's function that fails or returns no list SettingError, when the
-    Program is built.
+    gap is added, also where k, gap and length are given; with K, all of them and q_plan
+    and qd_plan are needed. Errors of `step` pass through, and so do those of knot_cost.
 
     Inputs and outputs: those of KNOT_POLICY.
 

@@ -79,7 +79,8 @@ def _plan(
     The best has the least cost with the penalty; its value is the cost without. The
     reason is the maximum number of iterations, or divergence if no mean had a finite
     cost. Planning ends early if the cost of all samples is not finite. The detail is
-    the worst violated limit, and the value of the guess and before the last iteration.
+    the worst violated limit, and the value of the guess and before the last iteration;
+    it is empty after divergence.
 
     Args:
         problem: Problem of the plan.

@@ -266,7 +266,9 @@ class Enumeration(ContactSolver):
             converged, or not_unique if `unique` finds two velocities; the first
             impulses found are returned. If no combination is valid, all impulses are
             zero except in free rows. The status is then infeasible, or max_iterations
-            where contacts of three rows or more make the search incomplete.
+            where contacts of three rows or more make the search incomplete and no push
+            proves infeasibility. It is also infeasible if free rows contradict each
+            other.
 
         Raises:
             UnsupportedError: There are more combinations than `limit`.
