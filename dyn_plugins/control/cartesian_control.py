@@ -90,7 +90,11 @@ def cartesian_impedance(
     runs, and a singular H SingularError. Only one of the inputs q_rest and
     rest_stiffness is an UnsupportedError when it is built.
 
-    Inputs and outputs: those of CARTESIAN_CONTROL.
+    Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
+    x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
+    frame's origin), f_ref and ratio have 6 numbers, all [angular; linear]; energy_limit
+    [J]; q_rest nq, rest_stiffness and rest_damping nv. Those after stiffness may be
+    None: without this term; ratio and damping as in Tool.damper.
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.
@@ -172,7 +176,11 @@ def operational_space(
     runs, and a singular H SingularError. Only one of the inputs q_rest and
     rest_stiffness is an UnsupportedError when it is built.
 
-    Inputs and outputs: those of CARTESIAN_CONTROL.
+    Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
+    x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
+    frame's origin), f_ref and ratio have 6 numbers, all [angular; linear]; energy_limit
+    [J]; q_rest nq, rest_stiffness and rest_damping nv. Those after stiffness may be
+    None: without this term; ratio and damping as in Tool.damper.
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.

@@ -22,7 +22,8 @@ def id_force_jacobian(model, q, coordinates):
 
         dtau = sum_i dtau_df_ext[:, i] df_ext_i,   dtau_df_ext[:, i] = -J_i.T
 
-    Inputs and outputs: those of ID_FORCE_JACOBIAN.
+    The result is nv x nb x 6, body 1 first, by [moment; force]. Inputs and outputs:
+    those of ID_FORCE_JACOBIAN.
 
     Args:
         coordinates: Coordinates of the forces: body (each body's own), or base (about
@@ -38,7 +39,8 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
 
         dqdd = sum_i dqdd_df_ext[:, i] df_ext_i,   dqdd_df_ext[:, i] = H^-1 J_i.T
 
-    A singular H raises SingularError when the Program runs.
+    The result is nv x nb x 6, body 1 first, by [moment; force]. A singular H raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of FD_FORCE_JACOBIAN.
 

@@ -71,7 +71,8 @@ def delassus(model, q, W, rows, joint_rows):
     The velocity of a row k of links is W_k . (v_link - v_other), all in base
     coordinates about the base's origin: W_k is the unit force that acts on the link,
     and its negative on the other one. The velocity of a row of a joint is the joint's
-    velocity. A singular joint inertia raises SingularError when the Program runs.
+    velocity. W is m x 6, [moment; force]. A singular joint inertia raises SingularError
+    when the Program runs.
 
     Inputs and outputs: those of DELASSUS; q by body, the base first.
 
@@ -165,7 +166,7 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
         sigma = J qd,   sigma_k = W_k . (v_link - v_other)
 
     Velocities are in base coordinates about the base's origin. The velocity of a row of
-    a joint is the joint's velocity.
+    a joint is the joint's velocity. W is m x 6, [moment; force].
 
     Inputs and outputs: those of CONSTRAINT_JACOBIAN; q by body, the base first.
 

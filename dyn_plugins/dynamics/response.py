@@ -90,8 +90,9 @@ def cross_response(model, q, moved, pushed):
 
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
-    Acceleration and force are each in the coordinates of their link. A singular joint
-    inertia raises SingularError when the Program runs.
+    Omega is 6 x 6, of [angular; linear] by [moment; force]. Acceleration and force are
+    each in the coordinates of their link. A singular joint inertia raises SingularError
+    when the Program runs.
 
     Inputs and outputs: those of CROSS_RESPONSE; q by body, the base first.
 

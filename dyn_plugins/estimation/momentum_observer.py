@@ -84,7 +84,8 @@ def momentum_observer(model, q, qd, tau, dt, gain, r, p, beta):
     part of beta; unmodelled ones appear in r. A user's force function that does not
     return nv numbers raises ModelError.
 
-    Inputs and outputs: those of MOMENTUM_OBSERVER.
+    Inputs and outputs: those of MOMENTUM_OBSERVER; tau: joint forces since the cycle
+    before, dt: time since it [s], gain: K, nv [1/s].
 
     Source: A. De Luca and R. Mattone, ICRA 2003; S. Haddadin, A. De Luca and A.
     Albu-Schaeffer, Robot collisions: a survey on detection, isolation, and

@@ -411,7 +411,10 @@ def payload_filter(
     SingularError when the Program runs. A user's force function that does not return nv
     numbers raises ModelError.
 
-    Inputs and outputs: those of PAYLOAD_ESTIMATION. The results are pi; its covariance;
+    Inputs and outputs: those of PAYLOAD_ESTIMATION. tau, dt [s]: joint forces and time
+    since the cycle before. Noises (nv), prior (10, before the first cycle) and drift
+    (10, of the change in a second) are standard deviations. memory: the last result of
+    the cycle before; zeros at first. The results are pi; its covariance, 10 x 10;
     the mean square of the normalized prediction errors, 0 without a prediction (first
     cycle, dt <= 0); 1 if the cycle has updated pi, else 0; 1 if the payload has
     changed, else 0; and the next `memory`. Only coordinates that move the link are

@@ -49,12 +49,13 @@ def outward(model, q, qd, qdd, a_base):
 
 
 def body_motion(model, q, qd, qdd, acceleration, gravity):
-    """Return velocity and acceleration of every moving body, body coordinates.
+    """Return velocity and acceleration of every body but the base, [angular; linear].
 
         v_i = X v_p + vJ,   a_i = X a_p + S qdd + cJ + v_i x vJ
         classical: the linear part is r'' = a_lin + w x v_lin
 
-    Inputs and outputs: those of BODY_MOTION; q, qd and qdd by body, the base first.
+    Results are in body coordinates. Inputs and outputs: those of BODY_MOTION; q, qd and
+    qdd by body, the base first.
 
     Args:
         acceleration: spatial; or classical, the acceleration of the body frame's
@@ -81,10 +82,11 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
         S_i.T f_i = tau_i - armature qdd_i
         active part: S (S.T S)^-1 S.T f_i;  constraint part: the rest, S.T f_c = 0
 
-    f_i acts on body i, from its parent. The active part is the smallest force, in
-    components at the joint, that does the work of S_i.T f_i; for a revolute joint a
-    couple on the axis, for a prismatic one a force. f supports the weight, whatever
-    `gravity` is; f_net is always in body coordinates.
+    f_i acts on body i, from its parent; both results are [moment; force] of each body
+    but the base. The active part is the smallest force, in components at the joint,
+    that does the work of S_i.T f_i; for a revolute joint a couple on the axis, for a
+    prismatic one a force. f supports the weight, whatever `gravity` is; f_net is always
+    in body coordinates.
 
     Inputs and outputs: those of JOINT_REACTIONS; q, qd, qdd and f_ext by body, the base
     first.

@@ -26,8 +26,8 @@ def centroidal_matrix(model, q):
 
         h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
 
-    The second result is the centre of mass, base axes [m]. A mass of zero raises
-    SingularError when the Program runs.
+    h_G is [angular; linear]. The second result is the centre of mass, base axes [m]. A
+    mass of zero raises SingularError when the Program runs.
 
     Inputs and outputs: those of CENTROIDAL_MATRIX; q by body, the base first.
 

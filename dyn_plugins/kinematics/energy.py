@@ -104,8 +104,8 @@ def momentum(model, q, qd):
 
         h = sum_i X_i_0.T I_i v_i
 
-    Both in base axes; rotors (armature) have no momentum. A mass of zero raises
-    SingularError when the Program runs.
+    Both in base axes, h [angular; linear]; rotors (armature) have no momentum. A mass
+    of zero raises SingularError when the Program runs.
 
     Inputs and outputs: those of MOMENTUM; q and qd by body, the base first.
 

@@ -51,15 +51,15 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     move the frame, and fixed joints, stay, also beyond their limits.
 
     The results are the position, the error, the number of steps, and the status. The
-    error is not e: it is the logarithm of the motion that is left,
-    T(q) exp(error) = pose, with all six rows, also those that `part` leaves out. The
-    status is 0 if the length of e is at most the tolerance, else 1: not reached within
-    max_iterations.
+    error is not e: it is the logarithm of the motion that is left, T(q) exp(error) =
+    pose, with all six rows, also those that `part` leaves out. The status is 0 if the
+    length of e is at most the tolerance, else 1: not reached within max_iterations.
 
     A rotation of `pose` that is not orthonormal within 1e-6 raises RotationError when
     the Program runs; NaN passes.
 
-    Inputs and outputs: those of INVERSE_KINEMATICS.
+    Inputs and outputs: those of INVERSE_KINEMATICS; q: start, pose: of the frame in the
+    base, a 4 x 4 matrix.
 
     Args:
         frame: Name of the link; an unknown one raises ModelError when built.

@@ -166,7 +166,7 @@ def frame_motion(model, q, qd, frame, qdd=None):
 
 
 def frame_velocity(model, q, qd, frame, reference):
-    """Return the velocity of a frame.
+    """Return the velocity of a frame, [angular; linear].
 
         v = J(q) qd
 
@@ -184,7 +184,7 @@ def frame_velocity(model, q, qd, frame, reference):
 
 
 def frame_bias_acceleration(model, q, qd, frame, reference):
-    """Return the acceleration of a frame for qdd = 0.
+    """Return the acceleration of a frame for qdd = 0, [angular; linear].
 
         a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
 
@@ -216,7 +216,7 @@ def of_origin(v, a):
 
 
 def frame_acceleration(model, q, qd, qdd, frame, reference):
-    """Return the acceleration of a frame.
+    """Return the acceleration of a frame, [angular; linear].
 
         a = J(q) qdd + (dJ/dt) qd
 

@@ -20,10 +20,10 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
-    The results are qdd, f, f_net, f_loop of each loop, and lambda. f_loop acts on link
-    b, its opposite on link a, in the axes of frame A, with the moment about B's origin.
-    The f_loop of a coupling is zero: its lambda acts along joints. Rows that depend on
-    each other raise SingularError when the Program runs.
+    The results are qdd, f, f_net, f_loop of each loop, and lambda, forces as [moment;
+    force]. f_loop acts on link b, its opposite on link a, in the axes of frame A, with
+    the moment about B's origin. The f_loop of a coupling is zero: its lambda acts along
+    joints. Rows that depend on each other raise SingularError when the Program runs.
 
     Inputs and outputs: those of LOOP_REACTIONS; f_ext by body, the base first.
 
@@ -74,10 +74,11 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
 
-    The accelerations of passive joints follow from the loops and, with fewer motors
-    than freedoms, from zero forces; their qdd is not read. More motors than freedoms
-    are an UnsupportedError when the solver is built. Rows that depend on each other for
-    the passive joints are a SingularError.
+    The results are f and f_net, as in joint_reactions. The accelerations of passive
+    joints follow from the loops and, with fewer motors than freedoms, from zero forces;
+    their qdd is not read. More motors than freedoms are an UnsupportedError when the
+    solver is built. Rows that depend on each other for the passive joints are a
+    SingularError.
 
     Inputs and outputs: those of JOINT_REACTIONS; f_ext by body, the base first.
 

@@ -18,7 +18,7 @@ def chain_forces(model, x, v, tau, gravity, resistance):
     momentum of a free chain. The last joint has no angle: a nonzero torque there raises
     InfeasibleError when the Program runs.
 
-    Inputs and outputs: those of CHAIN_FORCES.
+    Inputs and outputs: those of CHAIN_FORCES; x, v and the result n x 2, tau n.
 
     Args:
         gravity: Whether gravity acts.

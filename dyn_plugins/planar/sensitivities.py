@@ -55,7 +55,8 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     One backward pass, then two forward passes for each joint with a unit force: O(n)
     for one joint, O(n²) for all pairs.
 
-    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
+    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN; constraints of None are the
+    chain's own.
 
     Args:
         joint: Index of the joint the force acts on, 0 to n-1, else UnsupportedError
@@ -84,7 +85,7 @@ def chain_torque_response(model, x, kind, s, active):
         S_ij = d alpha_i / d tau_j,   S = S.T
 
     Inputs and outputs: those of CHAIN_TORQUE_RESPONSE; row and column of the last joint
-    are zero.
+    are zero, and constraints of None are the chain's own.
 
     Source: WAW-8.2.
     """
@@ -106,7 +107,7 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
         alpha_i(F with torques tau) = alpha_w,i of active joints,  tau = 0 elsewhere
 
-    Inputs and outputs: those of CHAIN_TORQUES.
+    Inputs and outputs: those of CHAIN_TORQUES; constraints of None are the chain's own.
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0

@@ -54,7 +54,8 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
     meets its limit is minus its rate. The results are v_next, the impulses of supports
     and of active angles, and the energy lost.
 
-    Inputs and outputs: those of CHAIN_IMPACT.
+    Inputs and outputs: those of CHAIN_IMPACT; jump n x 2 [m/s], turn n [rad/s];
+    constraints of None are the chain's own.
 
     Source: WAW-7.1, WAW-12.3.
     """
@@ -112,7 +113,8 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
     in impacts is 0 in a step in which no contact and no limit begins. tau of the last
     joint has no effect.
 
-    Inputs and outputs: those of CHAIN_EVENT_STEP.
+    Inputs and outputs: those of CHAIN_EVENT_STEP; contact and limit by joint, as in
+    _touching.py.
 
     Args:
         rounds: Number of releases of contacts that would pull.

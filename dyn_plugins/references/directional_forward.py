@@ -89,8 +89,8 @@ def hd_directional_forward_mode(
     when the Program runs; an invalid parameter, point or entry of `prescribed` raises
     UnsupportedError or ModelError when it is built.
 
-    Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
-    first.
+    Inputs and outputs: those of HD_DIRECTIONAL, so the result is tau_u, qdd_v, dtau_u,
+    dqdd_v; f_ext and df_ext by body, the base first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.

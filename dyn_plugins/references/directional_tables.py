@@ -281,8 +281,8 @@ def hd_directional_table(
     with followers raises UnsupportedError when it is built; an invalid parameter, point
     or entry of `prescribed` raises UnsupportedError or ModelError.
 
-    Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
-    first.
+    Inputs and outputs: those of HD_DIRECTIONAL, so the result is tau_u, qdd_v, dtau_u,
+    dqdd_v; f_ext and df_ext by body, the base first.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, index
