@@ -122,7 +122,8 @@ class VisualScene(ABC):
         """Return the state of the sliders' values, (n,).
 
         Args:
-            values: Value of each slider, in the order of `sliders` [m | rad].
+            values: Value of each slider, in the order of `sliders` [m | rad]; values
+                beyond its range are not refused.
             moved: Index of the slider that was moved last; it keeps its value while
                 closed loops change the others. None: all may change.
 

@@ -80,8 +80,8 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
     q_next (+) dq_next. At the boundary of two modes the derivatives are finite and
     one-sided, and not_differentiable is 1. It is also 1 if the contact solver has not
-    converged, if a contact presses that no joint can move, if slipping contacts depend
-    on each other, or if sticking contacts do so only at this position.
+    converged, if slipping contacts depend on each other, or if sticking contacts do so
+    only at this position.
 
     The bias of a gap has a kink at gap 0: an overlap is corrected by erp, a gap closes
     in the step. A robot at rest approaches it. If a contact presses with a gap between

@@ -88,7 +88,8 @@ def cartesian_impedance(
     spring's rotation is that of log3, and its moment changes its sign. A quaternion of
     pose_ref whose length is not 1 within 0.001 raises QuaternionError when the Program
     runs, and a singular H SingularError. Only one of the inputs q_rest and
-    rest_stiffness is an UnsupportedError when it is built.
+    rest_stiffness is an UnsupportedError: by the engine native when the Program is
+    built, by plain and graph when it is called.
 
     Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
     x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
@@ -98,8 +99,8 @@ def cartesian_impedance(
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.
-        frame: Name of the link; one that no joint moves, or that is unknown, raises
-            UnsupportedError or ModelError when the Program is built.
+        frame: Name of the link; an unknown one raises ModelError when the Program is
+            built, one that no joint moves UnsupportedError like q_rest alone.
         reference: Axes of stiffness, v_ref, a_ref and f_ref, at the frame's origin:
             aligned with the base, or local, of the frame (stiffness: of the reference
             pose, the same where e is zero).
@@ -174,7 +175,8 @@ def operational_space(
     threshold, Lambda stays finite in that direction, see TaskInertia. A quaternion of
     pose_ref whose length is not 1 within 0.001 raises QuaternionError when the Program
     runs, and a singular H SingularError. Only one of the inputs q_rest and
-    rest_stiffness is an UnsupportedError when it is built.
+    rest_stiffness is an UnsupportedError: by the engine native when the Program is
+    built, by plain and graph when it is called.
 
     Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
     x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
@@ -184,8 +186,8 @@ def operational_space(
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.
-        frame: Name of the link; one that no joint moves, or that is unknown, raises
-            UnsupportedError or ModelError when the Program is built.
+        frame: Name of the link; an unknown one raises ModelError when the Program is
+            built, one that no joint moves UnsupportedError like q_rest alone.
         reference: Axes of stiffness, v_ref, a_ref and f_ref, at the frame's origin:
             aligned with the base, or local, of the frame (stiffness: of the reference
             pose, the same where e is zero).

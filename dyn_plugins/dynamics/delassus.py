@@ -81,7 +81,8 @@ def delassus(model, q, W, rows, joint_rows):
             when the Program is built, an unknown link raises ModelError, and a row that
             is no pair UnsupportedError.
         joint_rows: Names of joints of one coordinate whose rows come after them; others
-            raise UnsupportedError, and unknown, fixed or locked ones ModelError.
+            raise UnsupportedError, and unknown, fixed or locked ones ModelError, by the
+            engine native when the Program is built, by plain and graph when called.
 
     Source: TAZZ-6.5; LCP-3.
     """

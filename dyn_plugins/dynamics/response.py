@@ -99,7 +99,8 @@ def cross_response(model, q, moved, pushed):
     Args:
         moved: Name of the link whose acceleration is returned.
         pushed: Name of the link that the force acts on. An unknown link raises
-            ModelError when the Program is built.
+            ModelError, by the engine native when the Program is built, by plain and
+            graph when it is called.
 
     Source: TAZZ-6.3, TAZZ-6.4: in clusters, siblings that share a coordinate
     contribute.

@@ -218,8 +218,8 @@ def loop_computed_torque(
 
     then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
     independent ones, and more of them. References and gains of the other joints have no
-    effect. Motors compensate joint friction at qd_ref; the result is without it, since
-    the adapter adds it to all joints, too. Fewer motors than freedoms are an
+    effect. Motors compensate joint friction at qd_ref; the result is less by it at all
+    joints, since the adapter adds it there again. Fewer motors than freedoms are an
     UnsupportedError when the solver is built, and an invalid entry of `independent`,
     `active` or `wrap` an UnsupportedError or ModelError; a state in which the motors
     cannot move y, or the other joints do not follow from y, is a SingularError.

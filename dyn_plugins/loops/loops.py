@@ -342,10 +342,9 @@ def loop_inverse_dynamics(
     with tau_r of the open tree. The results are tau_a and lambda. There must be as many
     rows as passive coordinates, else building raises UnsupportedError. q, qd and qdd
     must satisfy the constraints: a row that they open is an InfeasibleError. A_p
-    without full rank is a SingularError.
-    objective, tolerance, slack and weight without dependent="least_norm", and an
-    invalid entry of `active`, raise UnsupportedError when the Program is built, an
-    unknown joint ModelError.
+    without full rank is a SingularError. objective, tolerance, slack and weight without
+    dependent="least_norm", and an invalid entry of `active`, raise UnsupportedError
+    when the Program is built, an unknown joint ModelError.
 
     With dependent="least_norm" any number of motors is valid. With more rows than
     passive coordinates, the objective selects the solution. With fewer rows, there is a
@@ -367,7 +366,8 @@ def loop_inverse_dynamics(
         slack: Largest imbalance of a passive coordinate with least_norm [N·m | N].
         weight: Scales of the active joint forces (objective torque) or of the
             multipliers (objective force) in the norm; None for ones. Another number of
-            them is an UnsupportedError.
+            them is an UnsupportedError, by the engine native when the Program is built,
+            by plain and graph when it is called.
 
     Source: KIM-3.1 (56)-(66).
     """
@@ -397,7 +397,7 @@ def _least_inverse_dynamics(
     """Return tau_a and lambda of loop_inverse_dynamics with least_norm.
 
     tau_a has an entry for each coordinate with a motor. Passive coordinates off balance
-    by more than `slack` raise InfeasibleError when the Program runs. Building raises
+    by more than `slack` raise InfeasibleError when the Program runs. Raises
     UnsupportedError unless `weight` is None or has a number for each row (objective
     "force") or each entry of tau_a ("torque").
 

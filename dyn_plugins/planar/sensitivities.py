@@ -59,8 +59,9 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     chain's own.
 
     Args:
-        joint: Index of the joint the force acts on, 0 to n-1, else UnsupportedError
-            when built; other blocks are 0. None: all.
+        joint: Index of the joint the force acts on, 0 to n-1; other blocks are 0. None:
+            all. A larger index is an UnsupportedError, by the engine native when the
+            Program is built, by plain and graph when it is called.
 
     Source: WAW-8.1; reciprocity replaces the source's propagation of d and b.
     """
