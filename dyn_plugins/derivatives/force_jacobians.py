@@ -22,8 +22,9 @@ def id_force_jacobian(model, q, coordinates):
 
         dtau = sum_i dtau_df_ext[:, i] df_ext_i,   dtau_df_ext[:, i] = -J_i.T
 
-    The result is nv x nb x 6, body 1 first, by [moment; force]. Inputs and outputs:
-    those of ID_FORCE_JACOBIAN.
+    The result is nv x nb x 6, body 1 first, by [moment; force].
+
+    Inputs and outputs: those of ID_FORCE_JACOBIAN.
 
     Args:
         coordinates: Coordinates of the forces: body (each body's own), or base (about

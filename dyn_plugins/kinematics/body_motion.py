@@ -54,8 +54,9 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
         v_i = X v_p + vJ,   a_i = X a_p + S qdd + cJ + v_i x vJ
         classical: the linear part is r'' = a_lin + w x v_lin
 
-    Results are in body coordinates. Inputs and outputs: those of BODY_MOTION; q, qd and
-    qdd by body, the base first.
+    Results are in body coordinates.
+
+    Inputs and outputs: those of BODY_MOTION; q, qd and qdd by body, the base first.
 
     Args:
         acceleration: spatial; or classical, the acceleration of the body frame's
