@@ -68,9 +68,10 @@ def regressor(model, q, qd, qdd, friction, rotors):
     Inputs and outputs: those of REGRESSOR; q, qd and qdd by body, the base first.
 
     Args:
-        friction: Whether to add columns qd for damping, and tanh(qd / v) for dry
-            friction, v being the friction_speed of the joint.
-        rotors: Whether to add columns qdd for the inertia of rotors.
+        friction: Whether to add a column qd for the damping of each joint coordinate,
+            and after all of these a column tanh(qd / v) for the dry friction of each,
+            v being the friction_speed of the joint.
+        rotors: Whether to add a column qdd for each rotor inertia at the end.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier and W.
     Khalil, IEEE Transactions on Robotics and Automation 6 (1990): columns of joints.
