@@ -185,7 +185,7 @@ class ComputedTorqueNode(RobotNode):
             self.watchdog.stop()
 
     def _communicate(self) -> None:
-        """Create the topics of the control loop and the check of conditions every LOOK.
+        """Create the topics of the control loop; check conditions every LOOK (0.1 s).
 
         They are ~/commands and those of MotionTopics, which are published;
         joint_states, multi_dof_joint_states and ~/joint_trajectory, which are received.
@@ -232,7 +232,8 @@ class ComputedTorqueNode(RobotNode):
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Activate the node; log and return FAILURE if a required guard forbids it.
 
-        An exception is logged, and ERROR is returned.
+        Diagnostics are then published, too. An exception of `activated` is logged, and
+        ERROR is returned.
         """
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:
@@ -271,6 +272,9 @@ class ComputedTorqueNode(RobotNode):
         disabled. During the wait, joint states and the services ~/estop and ~/enable
         are served here, since the executor has stopped or has called this function. An
         activation that waits for the guard is ended as failed.
+
+        Args:
+            interrupted: Polled during the wait; True ends the wait at once.
         """
         controller = self.controller
         self.activation.end()

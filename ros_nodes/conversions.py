@@ -161,7 +161,10 @@ class JointMotion(NamedTuple):
 
 
 def joint_motion(pose: JointPose) -> JointMotion:
-    """Return a JointPose with quaternion, and linear and angular velocity apart."""
+    """Return a JointPose with quaternion, and linear and angular velocity apart.
+
+    The quaternion is (x, y, z, w); the velocities are in the child's axes.
+    """
     twist = ros_twist(pose.velocity)
     rotation = quaternion(pose.rotation)
     return JointMotion(pose.name, pose.position, rotation, twist[:3], twist[3:])
@@ -211,7 +214,10 @@ class Wrench(NamedTuple):
 
 
 def point_wrench(force: PointForce) -> Wrench:
-    """Return a Wrench: a quaternion of the rotation, and force and torque apart."""
+    """Return a Wrench: a quaternion of the rotation, and force and torque apart.
+
+    The quaternion is (x, y, z, w); name, point and axes are those of `force`.
+    """
     f = ros_wrench(force.force)
     rotation = quaternion(force.rotation)
     return Wrench(force.name, force.point, rotation, f[:3], f[3:])

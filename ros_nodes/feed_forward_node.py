@@ -76,7 +76,7 @@ class FeedForwardNode(RobotNode):
         It is refused if the node is not active or the trajectory is not valid. An
         exceeded effort limit is logged and counted; the trajectory is published all the
         same. The points of the message are replaced; with a point_period above 0,
-        points in between are added.
+        points in between are added. Diagnostics are published if their level changes.
         """
         if not self.active:
             self.refuse("trajectory refused", "the node is not active")

@@ -181,8 +181,8 @@ def unusual_time(field: Field, value: Any) -> str:
     """Return the doubt about a time that may be meant in milliseconds, or "".
 
     Args:
-        field: Field of the parameter; only times with a default above 0 are doubted,
-            from LONG times the default on.
+        field: Field of the parameter; only times [s] with a default above 0 and an
+            upper limit of at most HOUR are doubted, from LONG times the default on.
         value: Valid value.
     """
     kind, usual = field.value_kind, field.default

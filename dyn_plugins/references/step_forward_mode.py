@@ -15,6 +15,9 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
 
         step(x + eps dx, tau + eps dtau) = x_next + eps (A dx + B dtau)
 
+    dx_dp, the derivative by parameters, is found in the same way. The results are
+    q_next, qd_next, A, B and dx_dp; dx = (dq, dqd), dq in the tangent space.
+
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:

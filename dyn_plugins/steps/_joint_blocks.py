@@ -100,8 +100,8 @@ class JointBlocks:
 def _block_times(B, M, onto):
     """Return the Matrix B M, or C + B M with C = `onto`; None for no sum.
 
-    Rows of M that are all zero, and blocks B of at most one entry a row, avoid the
-    product; `onto` itself is returned if M is zero.
+    If M is zero, the result is `onto` itself, or without it a zero Matrix. A B with at
+    most one nonzero entry in each row needs no product of the Graph.
     """
     if all(are_zero(row) for row in M.rows):
         return Matrix.zeros(B.shape[0], M.shape[1]) if onto is None else onto

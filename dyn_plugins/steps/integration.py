@@ -125,6 +125,9 @@ def end_of_step(model, q, qd, dt, limit_stops, implicit):
         force = stops - dt K qd,   rotors = dt B + dt² K   with `implicit`
         force = stops,   rotors = 0   without
 
+    K is the stiffness of the stops that act; B is their damping and the slope of
+    friction. Without limit_stops, stops and K are zero.
+
     Args:
         model: Robot.
         q, qd: Joint positions and velocities, nq and nv.

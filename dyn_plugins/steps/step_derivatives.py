@@ -107,6 +107,8 @@ def euler_slopes(
 ):  # fmt: skip
     """Return q_next, nq, and qd_next, nv, of a semi-implicit step, and EulerSlopes.
 
+    The three are one tuple; EulerSlopes are the derivatives of the step.
+
     Arguments and errors as of semi_implicit_euler_derivatives.
     """
     settings = dt, limit_stops, implicit
@@ -266,6 +268,9 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         dA = Q dQ + V dV + [0, 0, Hinv, dqdd_dp],   dR = T_u dU + T_v dV
         dQ = I_q [1, 0, 0, 0] + I_u dU,   dU = c dR_before
         dV = [0, 1, 0, 0] + c dA_before
+
+    T_u, T_v are the derivatives of Model.tangent_rate by u and v, I_q, I_u those of
+    q (+) u; Q, V, Hinv are those of forward dynamics at this stage.
 
     Args:
         model: Robot.

@@ -19,9 +19,10 @@ def status_message(
 
     A level OK becomes WARN if the model has warnings that are no hints, or a callback
     has failed; the first warning, or without warnings the first failure, is then
-    appended to the message. Time to the first activation (if known), numbers of
-    refusals and of failures, and all warnings of the model are added to the values.
-    Long texts are shortened.
+    appended to the message. Its name is "NODE: CLASS", its hardware_id the name of the
+    robot or "none". These values are added: "active after [s]" (if known), for each
+    kind "refused: KIND" and "failed: KIND" with their numbers, and all warnings of the
+    model, also hints, as "finding 1", ... Long texts are shortened.
 
     Args:
         node: A RobotNode; its model may be None.

@@ -47,7 +47,7 @@ DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     """Return the robot of a node's parameters, with its joints in the listed order.
 
-    Warnings of the robot and its source are logged. Relevant parameters:
+    The warnings of the robot are logged, and where it comes from. Relevant parameters:
     robot_description, robot_description_file, package_paths, xacro_arguments,
     model_extras, model_check, root, tip, gravity, joints, unlisted_joints. If unlisted
     joints are locked, lock.JOINT is declared for each.
@@ -62,7 +62,7 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     Raises:
         SettingError: There is no robot, parameter `joints` is not valid, or a value
             of lock.JOINT has the wrong type.
-        DynError: The robot cannot be read.
+        DynError: The robot cannot be read, or a joint cannot be locked.
         ParameterException: rclpy refuses a value of lock.JOINT.
     """
     described = node.value("robot_description") or urdf
@@ -218,7 +218,8 @@ class RobotNode(ParameterNode):
     def active(self) -> bool:
         """Whether the node is active.
 
-        True from just before `activated` until just after `send_final_command`.
+        True from just before `activated` until just after the `send_final_command` of
+        a deactivation; in a shutdown and after an error, until the session is closed.
         """
         return self.session.active
 
@@ -295,7 +296,7 @@ class RobotNode(ParameterNode):
 
         Raises:
             SettingError: There is no robot, or `joints` or a lock.JOINT is not valid.
-            DynError: The robot cannot be read.
+            DynError: The robot cannot be read, or a joint cannot be locked.
             ParameterException: rclpy refuses a value of lock.JOINT.
         """
         return load_robot(self, self._urdf, **choices)
@@ -343,8 +344,9 @@ class RobotNode(ParameterNode):
     def autostart(self) -> bool:
         """Start the node if parameter autostart is true; return False if that fails.
 
-        If the parameter is false, it does nothing and returns True: the node remains
-        unconfigured until a transition is requested.
+        If the parameter is false, it only logs and returns True: the node remains
+        unconfigured until a transition is requested. True is also returned while the
+        robot is missing, see `start`.
         """
         if self.value("autostart"):
             return self.start()
@@ -357,9 +359,10 @@ class RobotNode(ParameterNode):
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         """Build the node; on a DynError or an invalid parameter, return FAILURE.
 
-        The previous session is closed first. After a failure the reason is logged and
-        stored in `failure`, and the node stays unconfigured. Any other exception is
-        logged, and ERROR is returned.
+        The previous session is closed first, and earlier failures of callbacks are
+        forgotten. After a failure the reason is logged, stored in `failure` and
+        published on /diagnostics, and the node stays unconfigured. Any other exception
+        is logged and stored, and ERROR is returned; rclpy then calls on_error.
 
         Args:
             state: Previous state, not used.
@@ -493,7 +496,8 @@ class RobotNode(ParameterNode):
         Args:
             period: Period [s].
             job: Called without arguments after the next answer of the node, or at once
-                if there was no answer in the last 50 ms, see IdleWork.due.
+                if there was no answer in the last 50 ms, see IdleWork.due. Its
+                exceptions are logged and counted.
         """
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
@@ -565,8 +569,8 @@ class RobotNode(ParameterNode):
     def refuse(self, kind: str, message: str) -> None:
         """Count a refusal and log it as a warning.
 
-        Equal messages, even of another kind, are logged at most once per second; each
-        refusal is counted.
+        Equal messages, even of another kind, are logged at most once per second, unless
+        more than 100 different ones come between; each refusal is counted.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.
@@ -633,6 +637,8 @@ class RobotNode(ParameterNode):
 
     def diagnose_change(self, level: bytes) -> None:
         """Publish the present status if `level` differs from the last published level.
+
+        The last level is the argument of the last publish_status, at first OK.
 
         Args:
             level: Severity: OK, WARN, ERROR or STALE.

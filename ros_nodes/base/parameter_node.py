@@ -88,8 +88,8 @@ def ros_type(field: Field) -> Parameter.Type:
 def descriptor(field: Field) -> ParameterDescriptor:
     """Return the ROS descriptor of a parameter: type, range, choices, meaning and unit.
 
-    Ranges that ROS cannot express, such as a range without an upper limit or the
-    elements of a list, are written in additional_constraints.
+    Choices, and ranges that ROS cannot express, such as one without an upper limit or
+    that of the elements of a list, are written in additional_constraints.
 
     Raises:
         KeyError: The kind of the value, or of the entries of a list, is none of

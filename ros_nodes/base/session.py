@@ -109,7 +109,8 @@ class Session:
     ) -> None:
         """Have the worker prepare a result.
 
-        The result is discarded once this session is closed.
+        Once this session is closed, neither `take` nor `superseded` is called; before,
+        their exceptions are logged and counted.
 
         Args:
             kind: A newer job of the same kind supersedes an older one.

@@ -31,8 +31,9 @@ ANSWERS = {
 def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
     """Create the life-cycle services of a node made without rclpy's own services.
 
-    The service change_state becomes node.transitions, and the node's state machine is
-    replaced by an AnnouncedStates that wraps it and publishes on ~/transition_event.
+    They are ~/change_state and those of ANSWERS, ~/get_state and the like. The service
+    change_state becomes node.transitions, and the node's state machine is replaced by
+    an AnnouncedStates that wraps it and publishes on ~/transition_event.
 
     The services that rclpy makes hold ten requests while the node is busy and lose the
     others, and send no response if a callback raises.

@@ -106,7 +106,7 @@ class Worker:
                 self._call(job.superseded)
 
     def stop(self) -> None:
-        """End the thread, with a wait of up to JOIN seconds; discard jobs and results.
+        """End the thread, with a wait of up to JOIN (1 s); discard jobs and results.
 
         Neither `take` nor `superseded` of the discarded jobs is called, nor of a job
         that outlasts the wait.

@@ -77,7 +77,7 @@ class Activation:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
         It returns False without a call of `complete` if the node can be activated or
-        `longest` is 0 or less. In both cases `failure` is cleared.
+        `longest` is 0 or less. `failure` is cleared, whether it waits or not.
 
         Args:
             complete: Called by `look` to activate the node, once that is possible or
@@ -95,8 +95,8 @@ class Activation:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
         An activation at the end of the wait fails if the node can still not be
-        activated. The wait is logged once a second. Does nothing while no activation
-        waits.
+        activated. The wait is logged, and published on /diagnostics, once a second.
+        Does nothing while no activation waits.
 
         Args:
             t: Time, monotonic [s].

@@ -68,7 +68,7 @@ class Report:
     def conditions(self, t: float) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
-        Those of other publishers are up to GRAPH seconds old. A function of
+        Those of other publishers are up to GRAPH (0.5) seconds old. A function of
         node.conditions that fails adds none; the exception is logged and counted. Each
         call records counters and the load, with which later calls compare.
 
@@ -151,7 +151,7 @@ class Report:
         """Return a warning if joint states take over MOST_BUSY of the time, else [].
 
         The share is measured over the last WINDOW (1 s), or since an earlier call if
-        calls are rarer.
+        calls are rarer; MOST_BUSY is 0.65.
 
         Args:
             t: Time, monotonic [s].
@@ -236,9 +236,11 @@ class Report:
         """Return level, message and values by name for /diagnostics.
 
         Level and message are those of all `conditions` together, or for an inactive
-        node those of Activation.status. The counters of the controller and the results
-        of further_values are among the values; a function that fails adds none, and the
-        exception is logged and counted.
+        node those of Activation.status. The values are solver, engine and mode, numbers
+        of joint states, of trajectories reached and of efforts discarded, the longest
+        update [us], the largest error, the results of further_values, and the counters
+        of the controller. A function that fails adds none, and the exception is logged
+        and counted.
 
         Args:
             t: Time, monotonic [s].

@@ -21,7 +21,7 @@ class ExternalWrenchTopics:
 
     ~/external_wrench (WrenchStamped) is what the environment exerts on the link, at its
     origin and in its axes; ~/external_wrench_covariance (Float64MultiArray) its
-    covariance, (6, 6), in the order of the labels. Both at the rate publish_rate while
+    covariance, (6, 6), moments before forces. Both at the rate publish_rate while
     somebody listens. Near singular positions /diagnostics warns: a direction that the
     joints do not feel is zero.
 

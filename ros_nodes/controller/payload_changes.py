@@ -97,8 +97,8 @@ class PayloadService:
         """Serve ~/attach_payload: set the parameter payload.attached to request.data.
 
         Returns `response`, filled in: success is False, with the reason, if the
-        parameter is refused; else the message says which mass the link carries, or that
-        it is empty.
+        parameter is refused; else the message says which mass the link carries, that
+        payload.mass is 0 and has to be set, or that the link is empty.
         """
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]

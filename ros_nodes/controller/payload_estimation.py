@@ -151,9 +151,9 @@ class PayloadWatch:
         """Return the effort or reading that acted until a state; None if not known.
 
         With a wrench_topic it is the last reading of the sensor, (6,), None if it is
-        older than LONGEST periods. Else it is the effort in the message or `sent`, (n,)
-        [N·m | N], as the parameter payload_estimation.effort says; None also if the
-        message is invalid.
+        older than LONGEST times payload_estimation.period. Else it is the effort in the
+        message or `sent`, (n,) [N·m | N], as the parameter payload_estimation.effort
+        says; None also if the message has none or is invalid.
 
         Args:
             message: The joint state.
@@ -222,7 +222,8 @@ class PayloadWatch:
         a joint is at or beyond a position limit.
 
         Args:
-            effort: Joint efforts, (n,); False if one is not finite.
+            effort: Joint efforts, (n,), or the sensor's wrench, (6,); False if a number
+                is not finite.
         """
         controller = self.controller
         drives = controller.enabled and controller.stopped is None
@@ -236,9 +237,9 @@ class PayloadWatch:
         """Publish the estimate on ~/payload and its standard deviations.
 
         The latter have the same message type, on ~/payload_deviation. Does nothing
-        while inactive or without an estimate. The estimate is logged once it is
-        accurate enough and changes are not frequent, and again after a change of the
-        payload.
+        while inactive or without an estimate. The estimate is logged once the deviation
+        of the mass is below 1 % of it (of LIGHT, if the mass is less) and changes are
+        not frequent, and again after a change of the payload.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:

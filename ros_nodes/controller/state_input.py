@@ -77,10 +77,11 @@ class StateInput:
         return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
-        """Record the duration of an answer; after ROW slow ones in a row a rest begins.
+        """Record the duration of an answer; after ROW (3) slow ones a rest begins.
 
-        During a rest `rests` is True. An answer is slow above SLOW (1 ms); the rest
-        lasts REST (0.2) times the duration of the answer.
+        They follow each other; each further slow answer begins a new rest. During a
+        rest `rests` is True. An answer is slow above SLOW (1 ms); the rest lasts REST
+        (0.2) times the duration of the last answer.
 
         Args:
             started, ended: Start and end of the answer, monotonic [s].
@@ -159,8 +160,9 @@ class StateInput:
     ) -> list[Condition]:
         """Return a warning if joints are not where the model has them; else [].
 
-        It names the farthest joint. Messages of the last second are compared; whole
-        turns, and numbers that are not finite, are left out.
+        It names the farthest joint. Messages of the last second are compared, without
+        numbers that are not finite. The distance is the remainder by 2 pi, also of
+        sliding joints.
 
         Args:
             t: Time, monotonic [s].
@@ -202,6 +204,6 @@ def spread_of(node: Any) -> float | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN names, comma-separated, with ", ..." if there are more."""
+    """Return the first three names, with commas, and ", ..." if there are more."""
     more = ", ..." if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

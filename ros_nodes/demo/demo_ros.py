@@ -350,7 +350,7 @@ class _DemoNode:
     def _reached(self, before: int, repeat: int, processes: Processes) -> int:
         """Return the number of motions that were followed to their end.
 
-        If some were not, new diagnostics are awaited for SETTLING seconds.
+        If some were not, new diagnostics are awaited for SETTLING seconds (3 s).
 
         Args:
             before: Number of trajectories reached before the first motion.
@@ -373,17 +373,17 @@ class _DemoNode:
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
         """Move the arm from where the controller holds it to the start of the motion.
 
-        Nothing is sent if the reference is within AT_START of the start. On a busy
-        machine a trajectory may be dropped, and is sent again. The controller's
-        reference must have been received.
+        Nothing is sent if each joint's reference is within AT_START (1e-3 rad or m) of
+        the start. On a busy machine a trajectory may be dropped, and is sent again. The
+        controller's reference must have been received.
 
         Args:
             processes: The nodes.
             start: Position, (nv,) [rad | m].
 
         Raises:
-            DynError: The start is not reached in TRIES motions, a node has ended, or
-                executor and clock do not go on.
+            DynError: The start is not reached in TRIES (5) motions, a node has ended,
+                or executor and clock do not go on.
         """
         for _ in range(TRIES):
             assert self.reference is not None
@@ -416,7 +416,8 @@ class _DemoNode:
     def _loop(self) -> str:
         """Return rate, missed cycles and answered states of the simulator as text.
 
-        They are counted between the first and the last of `ticks`.
+        They are counted between the first and the last of `ticks`. If all of these have
+        the same number of cycles, or there are none, the text says so.
         """
         if len({cycles for _, cycles, *_ in self.ticks}) < 2:
             return "unknown: on this busy machine no two diagnostics came"

@@ -119,6 +119,8 @@ class _Watch:
 def run(arguments: argparse.Namespace) -> int:
     """Send a trajectory to a node and wait until it ends; return the exit status.
 
+    In mode predictive a target posture is sent instead, see _to_posture.
+
     Args:
         arguments: Parsed arguments of `dyn move`, with `joints` (positions by name) or
             `message` (a JointTrajectory of trajectory_files, whose stamp is ignored).
@@ -129,7 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
         the motion.
 
     Raises:
-        SettingError: The node is not there, or has no such joint.
+        SettingError: The node is not there, or has no such joint; or, in mode
+            predictive, `message` is given or a joint is missing in `joints`.
         DynError: It listens to no trajectories, is not active, refuses or aborts the
             trajectory, or does not answer; or ROS 2 does not start.
     """
@@ -280,6 +283,9 @@ def _arrival(
 ) -> int:
     """Wait until the joints are at the last point; print it and return 0, else 1.
 
+    They are there within NEAR (0.01 rad or m), once the reference is, too. The wait
+    ends SETTLE (5 s) after `ends` and after the last change of the reference.
+
     Args:
         live: Connection whose executor is spun meanwhile.
         watch: What the controller publishes.
@@ -296,7 +302,11 @@ def _arrival(
     turn = 2 * np.pi * np.isin(joints, watch.turning)
 
     def away() -> tuple[float, np.ndarray]:
-        """Return the distance of the reference, and those of the joints, to the end."""
+        """Return the distances of reference and joints to the last point [rad | m].
+
+        The largest one of the reference, and an array with one for each joint; whole
+        turns of the joints of watch.turning are left out.
+        """
         reference = np.array(watch.reference.position)[columns]
         left = goal - reference
         error = np.array(watch.error.position)[columns]  # reference - position

@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: The node is not there, or publishes the pose of another link than
-            its tool; a speed is too large for its target_jump; or a number is not
-            valid.
+            its tool; it has no tool in mode predictive; a speed is too large for its
+            target_jump; or a number is not valid.
         DynError: It follows no target poses, publishes no pose of its tool, or does not
             answer; or ROS 2 does not start.
     """
@@ -81,8 +81,9 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
     """Raise a SettingError if parameters of the node do not fit the move.
 
     They do not if the node publishes the pose of another link than its tool (both
-    named), or if --speed or --turn exceeds target_jump / (2 PERIOD), as one target may
-    be lost; a target_jump of 0 is no bound. `name` is the node's name.
+    named), if it is in mode predictive without a tool, or if --speed or --turn exceeds
+    target_jump / (2 PERIOD), as one target may be lost. There is no bound if
+    target_jump is 0, or in mode predictive. `name` is the node's name.
 
     Raises:
         SettingError: See above.
@@ -128,7 +129,7 @@ def _send(
 ) -> None:
     """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
 
-    Frame and stamp of the poses are empty. If the process was suspended, the path goes
+    PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was suspended, the path goes
     on where it was.
 
     Args:
@@ -157,7 +158,7 @@ def _send(
 def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
     """Wait until the tool is near the end of the path; print where it is.
 
-    Returns 0 if it arrives within SETTLE, else 1.
+    Near is 0.01 m and 0.02 rad. Returns 0 if it arrives within SETTLE (5 s), else 1.
 
     Args:
         live: Connection whose executor is spun meanwhile.

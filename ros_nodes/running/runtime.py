@@ -78,7 +78,7 @@ class LastResort:
     def _run(self) -> None:
         """Wait for a signal; end the process if no sign of life follows for PATIENCE.
 
-        Target of the thread; it returns once `close` was called.
+        PATIENCE is 1.5 s. Target of the thread; it returns once `close` was called.
         """
         number = 0
         while number not in self._numbers and not self._over.is_set():
@@ -91,7 +91,7 @@ class LastResort:
     def _end(self, name: str) -> None:
         """Send the final command, report the reason, exit the process with status 1.
 
-        The exit comes after FAREWELL seconds at most. Does not return.
+        The exit comes after FAREWELL seconds (0.8) at most. Does not return.
 
         Args:
             name: Name of the signal.

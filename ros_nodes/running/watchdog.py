@@ -67,7 +67,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; wait up to JOIN seconds for it, unless it is the caller.
+        """Stop the thread; wait up to JOIN (1 s) for it, unless it is the caller.
 
         Does nothing if the thread has ended; a thread started later ends at once.
         """

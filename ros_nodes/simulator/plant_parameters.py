@@ -65,7 +65,8 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     """Return the plant of the node's parameters.
 
     It is a chain if chain_file is set, else a robot. Its brakes are set from the
-    parameter brakes.
+    parameter brakes. The BuiltPlant has the plant, its model, the names of the joints
+    without an effort limit by index, and the URDF, "" if the parameters have none.
 
     Args:
         node: The simulator node.

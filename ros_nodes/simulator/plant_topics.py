@@ -143,9 +143,10 @@ class CommandInput:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
         Joints without a name in it get zero effort; efforts beyond limits are clipped.
-        A command without a stamp that may be too old is refused, too, see check_gap.
-        Positions and velocities are ignored, which is logged once. Ignored while
-        inactive.
+        A stamp more than command_timeout from now is refused, and without a stamp a
+        command that may be too old, see check_gap. A refusal is logged and counted.
+        Positions and velocities are ignored, which is logged once. A command is ignored
+        while the node is inactive.
         """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
@@ -211,15 +212,19 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last COUNTED commands that were clipped at a limit, 0 to 1.
+        """Share of the last COUNTED (500) commands that were clipped at a limit, 0 to 1.
 
-        It is 0 until there have been ENOUGH commands.
+        It is 0 until there have been ENOUGH (50) commands.
         """
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0
 
     def values(self) -> dict[str, Any]:
-        """Return counts and times of commands by name, for /diagnostics."""
+        """Return counts and times of commands by name, for /diagnostics.
+
+        They are "commands", "limited share", "answered", "largest effort [of limit]",
+        and those of RoundTrips.values; all but the counts are strings.
+        """
         return {
             "commands": self.count,
             "limited share": f"{self.limited_share:.2f}",
