@@ -185,9 +185,9 @@ class ComputedTorqueNode(RobotNode):
             self.watchdog.stop()
 
     def _communicate(self) -> None:
-        """Create the topics of the control loop; check conditions every LOOK (0.1 s).
+        """Create the topics of the control loop; have conditions checked each 0.1 s.
 
-        They are ~/commands and those of MotionTopics, which are published;
+        The topics are ~/commands and those of MotionTopics, which are published;
         joint_states, multi_dof_joint_states and ~/joint_trajectory, which are received.
         Raises SettingError if an override of a topic's quality of service is not valid.
         """

@@ -182,7 +182,7 @@ def unusual_time(field: Field, value: Any) -> str:
 
     Args:
         field: Field of the parameter; only times [s] with a default above 0 and an
-            upper limit of at most HOUR are doubted, from LONG times the default on.
+            upper limit of at most an hour are doubted, from 20 times the default on.
         value: Valid value.
     """
     kind, usual = field.value_kind, field.default

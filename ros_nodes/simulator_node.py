@@ -319,7 +319,9 @@ class SimulatorNode(RobotNode):
         """Return level, message and values for /diagnostics; set recent_warnings.
 
         The level is ERROR if a failed step has paused the simulation, WARN if it is
-        paused on request or there are warnings, else OK. The node must be configured.
+        paused on request or there are warnings, else OK. The values are those of the
+        plant's channels, engine, rate [Hz], pace, payload [kg] and commands. The node
+        must be configured.
         """
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()

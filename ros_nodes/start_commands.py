@@ -223,7 +223,9 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _robot(source: str, values: dict[str, Any]) -> Model:
-    """Return the robot that a node will read, without its choice of joints.
+    """Return the robot that a node will read, with a fixed root.
+
+    Its choice of joints, root, tip and gravity is not applied.
 
     Args:
         source: Source as for dyn.load.

@@ -158,7 +158,7 @@ def with_rotors(model, rotors):
 
 
 def time_after(model, delay):
-    """Return {"time": (t + delay,)} [s]; {} if no joint is driven by time."""
+    """Return {"time": (t + delay,)} [s], t the Model's; {} if time drives no joint."""
     return {"time": (model.parameter("time")[0] + delay,)} if model.driven else {}
 
 

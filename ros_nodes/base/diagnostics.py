@@ -18,11 +18,11 @@ def status_message(
     """Return the DiagnosticStatus of a node.
 
     A level OK becomes WARN if the model has warnings that are no hints, or a callback
-    has failed; the first warning, or without warnings the first failure, is then
+    has failed; the first warning that is no hint, or else the first failure, is then
     appended to the message. Its name is "NODE: CLASS", its hardware_id the name of the
-    robot or "none". These values are added: "active after [s]" (if known), for each
-    kind "refused: KIND" and "failed: KIND" with their numbers, and all warnings of the
-    model, also hints, as "finding 1", ... Long texts are shortened.
+    robot or "none". These values are added: "active after [s]" (if known), the numbers
+    "refused: KIND" and "failed: CALLBACK", and all warnings of the model, also hints,
+    as "finding 1" and so on. Long texts are shortened.
 
     Args:
         node: A RobotNode; its model may be None.

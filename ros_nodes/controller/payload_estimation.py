@@ -238,7 +238,7 @@ class PayloadWatch:
 
         The latter have the same message type, on ~/payload_deviation. Does nothing
         while inactive or without an estimate. The estimate is logged once the deviation
-        of the mass is below 1 % of it (of LIGHT, if the mass is less) and changes are
+        of the mass is below 1 % of it (of 0.5 kg, if the mass is less) and changes are
         not frequent, and again after a change of the payload.
         """
         estimate = None if self.estimator is None else self.estimator.estimate

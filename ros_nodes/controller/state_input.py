@@ -77,11 +77,11 @@ class StateInput:
         return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
-        """Record the duration of an answer; after ROW (3) slow ones a rest begins.
+        """Record the duration of an answer; after ROW slow ones in a row a rest begins.
 
-        They follow each other; each further slow answer begins a new rest. During a
-        rest `rests` is True. An answer is slow above SLOW (1 ms); the rest lasts REST
-        (0.2) times the duration of the last answer.
+        ROW is 3; each further slow answer begins a new rest. During a rest `rests` is
+        True. An answer is slow above SLOW (1 ms); the rest lasts REST (0.2) times the
+        duration of the last answer.
 
         Args:
             started, ended: Start and end of the answer, monotonic [s].
@@ -161,8 +161,8 @@ class StateInput:
         """Return a warning if joints are not where the model has them; else [].
 
         It names the farthest joint. Messages of the last second are compared, without
-        numbers that are not finite. The distance is the remainder by 2 pi, also of
-        sliding joints.
+        numbers that are not finite. The distance is taken without whole turns, also of
+        sliding joints (2 pi m).
 
         Args:
             t: Time, monotonic [s].

@@ -129,8 +129,8 @@ def _send(
 ) -> None:
     """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
 
-    PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was suspended, the path goes
-    on where it was.
+    PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was
+    suspended, the path goes on where it was.
 
     Args:
         live: Connection whose executor is spun between the poses.

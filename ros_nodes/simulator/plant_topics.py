@@ -212,9 +212,9 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last COUNTED (500) commands that were clipped at a limit, 0 to 1.
+        """Share of the last commands that were clipped at a limit, 0 to 1.
 
-        It is 0 until there have been ENOUGH (50) commands.
+        The last COUNTED (500) are considered. It is 0 before ENOUGH (50) commands.
         """
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0

@@ -108,7 +108,7 @@ class RoundTrips:
     def percentile(self, p: float) -> float:
         """Return a percentile of all times [s]; NaN without times.
 
-        Times are rounded down to whole microseconds; above LONGEST they count as
+        Times are rounded down to whole microseconds; above LONGEST (5 ms) they count as
         LONGEST.
 
         Args:
@@ -132,8 +132,9 @@ class RoundTrips:
     def values(self) -> dict[str, str]:
         """Return percentiles of the last and of all times by name, for /diagnostics.
 
-        Each value is a string of numbers in microseconds; percentiles are "nan" without
-        times. The longest time is included.
+        They are p50 and p99 of the last times, p50, p99 and p99.9 of all, in one string
+        with commas, and the longest time. Each value is a string of numbers in
+        microseconds; percentiles are "nan" without times.
         """
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]

@@ -283,12 +283,12 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
     Args:
         command: Name of the command, for the message.
-        arguments: Arguments with node, topics, transition, timeout and duration, as far
-            as present.
+        arguments: Arguments with node, service, topics, transition, timeout and
+            duration, as far as present.
 
     Raises:
-        SettingError: The name of a node or topic is not valid, no node has such a
-            transition, or a time is not finite and more than 0.
+        SettingError: The name of a node, service or topic is not valid, no node has
+            such a transition, or a time is not finite and more than 0.
     """
     for what, valid in (("node", "/simulator"), ("service", "/guard/reset")):
         name = getattr(arguments, what, None)
@@ -350,8 +350,8 @@ def _lifecycle(arguments: argparse.Namespace, command: str = "run") -> int:
 def _move(arguments: argparse.Namespace) -> int:
     """Run `dyn move`; return the exit status: 0 if tool or joints arrive.
 
-    It is 1 without ROS, if they do not arrive, or after Ctrl-C. With --rpy,
-    arguments.quaternion is set from it.
+    It is 1 without ROS, if they do not arrive, or after Ctrl-C. `arguments` is changed:
+    as in _check_tool with --to, else `joints` (by name) and `message` are set.
 
     Raises:
         SettingError: A number, the name of the node or a joint is not valid, or an
@@ -388,6 +388,8 @@ def _move(arguments: argparse.Namespace) -> int:
 
 def _check_tool(arguments: argparse.Namespace) -> None:
     """Set the defaults of `dyn move --to`, and check its numbers.
+
+    They are speed and turn; with --rpy, quaternion is set from it.
 
     Raises:
         SettingError: A number is not valid.

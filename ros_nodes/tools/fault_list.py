@@ -151,8 +151,8 @@ def _signals(process: str, number: int) -> Callable[[Any], object]:
 def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that changes joint states for PAUSE seconds.
 
-    It returns at once, with a function that tells whether the fault is over: the joint
-    states are the earlier ones, and efforts flow again.
+    PAUSE is 0.5 s. It returns at once, with a function that tells whether the fault is
+    over: the joint states are the earlier ones, and efforts flow again.
 
     Args:
         inject: Changes the joint states.

@@ -271,8 +271,8 @@ class FaultStand(NodeStand):
     def pipelined_transitions(self) -> Callable[[], bool]:
         """Request all transitions of a restart at once, ROUNDS times.
 
-        A round follows the last response of the previous one. Whether a transition
-        succeeds is not checked.
+        ROUNDS is 5. A round follows the last response of the previous one. Whether a
+        transition succeeds is not checked.
 
         Returns:
             A function without arguments: whether the last request was answered, and

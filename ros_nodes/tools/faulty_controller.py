@@ -39,8 +39,8 @@ def _hangs(tau: np.ndarray, _: Any) -> None:
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
     """Return the effort after BLOCKED seconds in which the interpreter's lock is held.
 
-    Once per signal: later calls of the solver do not fail. tau: The effort; the second
-    argument is ignored.
+    BLOCKED is 2 s. Once per signal: later calls of the solver do not fail. tau: The
+    effort; the second argument is ignored.
     """
     FailingSolver.failing = False  # once
     # PyDLL, unlike CDLL, does not release the interpreter's lock.

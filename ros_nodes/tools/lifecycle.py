@@ -278,6 +278,9 @@ def _statuses(live: Live) -> dict[str, DiagnosticStatus]:
 
 
 def _names(last: dict[str, DiagnosticStatus], node: str) -> list[str]:
-    """Return the names of the statuses of a node, sorted; of all nodes for ""."""
+    """Return the names of the statuses of a node, sorted; of all nodes for "".
+
+    node: Full name of the node; the first slash may be missing.
+    """
     node = node.lstrip("/")
     return [x for x in sorted(last) if node in ("", x.lstrip("/").split(":")[0])]

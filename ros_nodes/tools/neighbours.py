@@ -31,6 +31,8 @@ GARBAGE = "<robot name='x'>" + "\U0001f9e8<" * 6_000_000  # 30 MB
 def trajectory(places: dict[str, str]) -> JointTrajectory:
     """Return a trajectory of POINTS points at one position, at STEP, 2 STEP, ... [ns].
 
+    These are 100 000 points, a millisecond apart; they have positions alone.
+
     Args:
         places: Position as a string, by joint name [rad | m].
 
@@ -50,8 +52,8 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
     """Send a message once a subscriber exists, then repeatedly.
 
-    Without a subscriber it is sent after PATIENCE. The messages in flight get one more
-    second.
+    Without a subscriber it is sent after PATIENCE (10 s). The messages in flight get
+    one more second.
 
     Args:
         topic: Name of the topic.
@@ -75,7 +77,7 @@ def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
 
 
 def _load(_: Any) -> None:
-    """Load a processor for LASTING seconds; the argument is ignored."""
+    """Load a processor for LASTING seconds (2 s); the argument is ignored."""
     end = time.monotonic() + LASTING
     while time.monotonic() < end:
         pass

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a verb of `dyn param`; return the exit status 0.
 
     Args:
-        arguments: Parsed arguments: verb, node (None: all nodes), timeout [s], and
-            those of the verb.
+        arguments: Parsed arguments: verb, node, timeout [s], and those of the verb.
+            Without a node (None) the parameters of all nodes are listed.
 
     Raises:
         SettingError: The node or a parameter does not exist, or a value is refused.

@@ -212,7 +212,7 @@ def _message_class(kind: str) -> Any:
 
 
 def _quality(offers: Any) -> QoSProfile:
-    """Return the strictest QoS that all publishers offer, with a queue of DEPTH.
+    """Return the strictest QoS that all publishers offer, with a queue of DEPTH (1000).
 
     It is reliable, or transient local, if all publishers are.
 

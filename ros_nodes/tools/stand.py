@@ -355,12 +355,12 @@ class NodeStand:
     def lead(
         self, names: list[str] | None = None, way: float = -WAY, stamp: int = 0
     ) -> None:
-        """Send a slow trajectory with one point, to be reached in TIME seconds.
+        """Send a slow trajectory with one point, to be reached in TIME (30) seconds.
 
         Args:
             names: Names of the joints, at most n; name k gets the position of the
                 robot's joint k. None: all of the robot.
-            way: Displacement of each joint from its normal position [rad | m].
+            way: Displacement of each joint from its position in `normal` [rad | m].
             stamp: Seconds of the header's stamp; 0: start now.
         """
         places = np.array(self.normal["q"]) + way
@@ -406,7 +406,7 @@ class NodeStand:
             kind: COMMANDS or APPLIED: efforts that are cleared before; empty: none.
 
         Raises:
-            DynError: The condition does not hold within PATIENCE.
+            DynError: The condition does not hold within PATIENCE (30 s).
         """
         if kind:
             self.seen[kind].clear()
@@ -416,9 +416,9 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether the last FLOWING efforts of a kind are not zero.
+        """Return whether none of the last FLOWING (20) efforts of a kind is zero.
 
-        False if fewer have been received.
+        An effort is zero if all joints have zero. False if fewer have been received.
 
         Args:
             kind: COMMANDS or APPLIED.
