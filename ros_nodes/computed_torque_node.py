@@ -555,6 +555,8 @@ class ComputedTorqueNode(RobotNode):
     def _on_estop(self, _: Any, response: Any) -> Any:
         """Serve ~/estop: stop as parameter on_estop says, until the next activation.
 
+        A stop in force that is as strong or stronger remains.
+
         If the node is inactive or unconfigured, the stop applies in the next activation
         and ends with the one after it. Returns `response`, filled in: success is always
         True.

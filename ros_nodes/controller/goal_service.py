@@ -132,8 +132,9 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        The robot's reference brakes if the trajectory of a goal runs or waits. A
-        canceled goal that `deliver` would postpone is aborted, too.
+        Goals that have ended before keep their outcome; the code of the others is
+        INVALID_GOAL. The robot's reference brakes if the trajectory of a goal runs or
+        waits. A canceled goal that `deliver` would postpone is aborted, too.
 
         Args:
             reason: Sentence for the clients.

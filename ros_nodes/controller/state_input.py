@@ -55,8 +55,8 @@ class StateInput:
 
         Args:
             joints: Controlled joints.
-            spread: Largest difference in time of parts that are merged [s]; None: parts
-                are refused.
+            spread: Parts are merged if they differ in time by less than this [s]; None:
+                parts are refused.
         """
         self.joints = tuple(joints)
         self.reader, self.sources = JointReader(joints), Sources(joints)
@@ -110,7 +110,8 @@ class StateInput:
             MissingJoint: The message has no names, a joint more than once, or only a
                 part of the joints and parts are not merged.
             DynError: The message is invalid otherwise, a part has a joint more than
-                once, or earlier parts are too far from it in time (they are dropped).
+                once, or earlier parts are too far from it in time: they are dropped,
+                and this one is kept.
         """
         names = tuple(message.name)
         if len(self.latest) > MOST_NAMES:  # a publisher that permutes its names
@@ -192,7 +193,7 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return the largest difference in time of merged parts: state_timeout [s].
+    """Return the difference in time below which parts are merged: state_timeout [s].
 
     None if merge_joint_states is false: parts are refused.
 
