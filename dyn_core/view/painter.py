@@ -5,7 +5,6 @@ It needs no window and no graphics card, and equal scenes give equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ FLOOR, LINE = np.array((0.93, 0.94, 0.955)), np.array((0.76, 0.79, 0.83))
 LIGHT = np.array((0.35, -0.5, 0.8)) / np.linalg.norm((0.35, -0.5, 0.8))
 VIEW_ANGLE = 0.7  # vertical angle of view [rad]
 FINE = 2  # subpixels along a side of a pixel
-CHUNK = 2_000_000  # maximum subpixels that are tested at once
+CHUNK = 1_000_000  # subpixels of the boxes of triangles that are drawn at once
 
 
 class Drawn(NamedTuple):
@@ -107,7 +106,9 @@ class Painter:
         self._lens = _Lens(camera, FINE * width, FINE * height)
         floor = self._lens.floor(camera.floor)
         self._floor_depth = floor[1]
-        self._sky, self._floor, self._fade = _ground(self._lens, camera, *floor)
+        sky, ground, fade = _ground(self._lens, camera, *floor)
+        self._lit = fade * ground + (1 - fade) * sky
+        self._dark = fade * (0.8 * ground) + (1 - fade) * sky  # in a shadow
 
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
         """Return a picture of surfaces, floor and shadows, (height, width, 3) uint8.
@@ -123,15 +124,15 @@ class Painter:
         points, colors, faces = _gathered(surfaces)
         shade = _shades(points, faces, lens.place)
         depth, front = _nearest(lens, lens.project(points), faces)
-        floor = self._floor.copy()
+        image = self._lit.copy()
         if self.camera.place[2] > self.camera.floor:
-            floor[self._shadow(points, faces)] *= 0.8
-        image = self._fade * floor + (1 - self._fade) * self._sky
+            shadow = self._shadow(points, faces)
+            image[shadow] = self._dark[shadow]
         shown = (front >= 0) & (self._floor_depth > depth)
         lit = np.clip(colors * shade[:, None], 0.0, 1.0) ** 0.9
         image[shown] = lit[front[shown]]
-        fine = image.reshape(self.height, FINE, self.width, FINE, 3).mean(axis=(1, 3))
-        return np.asarray(np.round(255 * fine), np.uint8)
+        parts = [image[i::FINE, j::FINE] for i in range(FINE) for j in range(FINE)]
+        return np.asarray(np.round(255 / FINE**2 * sum(parts)), np.uint8)
 
     def _shadow(self, points: np.ndarray, faces: np.ndarray) -> np.ndarray:
         """Return which subpixels see a shadow on the floor, (h, w) bool.
@@ -201,93 +202,77 @@ def _nearest(
     """
     depth = np.full(lens.height * lens.width, np.inf)
     front = np.full(lens.height * lens.width, -1)
-    for members, low, sides in _by_size(lens, projected, faces):
-        step = max(1, CHUNK // (sides[0] * sides[1]))
-        for first in range(0, len(members), step):
-            chosen = members[first : first + step]
-            corners, start = projected[faces[chosen]], low[first : first + step]
-            pixels = _fragments(lens, corners, start, sides)
-            _keep_nearest(depth, front, chosen, *pixels)
+    finite = np.isfinite(projected).all(axis=1)
+    members = np.flatnonzero(finite[faces].all(axis=1))
+    least, most = (f(projected[faces[members], :2], axis=1) for f in (np.min, np.max))
+    end = np.array([lens.width, lens.height])
+    seen = ((most > 0) & (least < end)).all(axis=1)
+    members = members[seen]
+    sides = np.minimum(most[seen], end) - np.maximum(least[seen], 0)
+    parts = np.cumsum(sides.prod(axis=1)) // CHUNK
+    for chosen in np.split(members, np.flatnonzero(np.diff(parts)) + 1):
+        _keep_nearest(depth, front, chosen, *_fragments(lens, projected[faces[chosen]]))
     shape = lens.height, lens.width
     return depth.reshape(shape), front.reshape(shape)
 
 
-def _by_size(
-    lens: _Lens, projected: np.ndarray, faces: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield groups of triangles with bounding boxes of similar size.
-
-    Each group has indices of triangles (k,), first columns and rows of their boxes
-    (k, 2), and the sides of all boxes (width, height) [subpixels], which are powers of
-    two. Triangles outside of the picture, or with a corner behind the camera, are left
-    out.
-
-    Args:
-        lens: Projection.
-        projected: Column, row and depth of the corners, (n, 3).
-        faces: Indices of the corners of each triangle, (m, 3).
-    """
-    finite = np.isfinite(projected).all(axis=1)
-    members = np.flatnonzero(
-        finite[faces[:, 0]] & finite[faces[:, 1]] & finite[faces[:, 2]]
-    )
-    columns: list[np.ndarray] = []  # by axis: first pixel, power of two of the side
-    for axis, end in enumerate((lens.width, lens.height)):
-        a, b, c = projected[:, axis][faces[members].T]
-        least, most = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
-        first = np.maximum(np.floor(least), 0)
-        side = np.maximum(np.minimum(np.ceil(most), end) - first, 1.0)
-        columns += [first, np.ceil(np.log2(side)).astype(int)]
-        seen = (most > -1) & (least < end)
-        members, columns = members[seen], [x[seen] for x in columns]
-    x, wide, y, high = columns
-    kind = 64 * wide + high
-    order = np.argsort(kind, kind="stable")
-    for one in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
-        if len(one):
-            sides = 2 ** int(wide[one[0]]), 2 ** int(high[one[0]])
-            yield members[one], np.column_stack([x[one], y[one]]), sides
-
-
 def _fragments(
-    lens: _Lens, corners: np.ndarray, low: np.ndarray, sides: tuple[int, int]
+    lens: _Lens, corners: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the subpixels covered by triangles, (k,) each: index, depth, triangle.
 
+    In each row that a triangle meets they are the columns between two of its edges. Its
+    weights (u, v, w), which are >= 0 inside, and 1 / depth are linear on the screen.
+
     Args:
         lens: Projection.
-        corners: Column, row and depth of their corners, (n, 3, 3).
-        low: First column and row of their bounding boxes, (n, 2).
-        sides: Width and height of all bounding boxes [subpixels].
+        corners: Column, row and depth of their corners, (n, 3, 3); one without area
+            covers nothing.
 
     Returns:
         Index of the subpixel in the picture, row by row; depth [m]; index of the
         triangle in `corners`.
     """
-    x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
-    y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]
-    a, b, c = (corners[:, k, :, None, None] for k in range(3))
-    area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (
-        c[:, 0] - a[:, 0]
+    x, y, z = corners[..., 0], corners[..., 1], corners[..., 2]
+    p, q = [1, 2, 0], [2, 0, 1]  # ends of the edge opposite to each corner
+    wide, high = x[:, q] - x[:, p], y[:, q] - y[:, p]
+    area = (wide[:, 2] * high[:, 0] - high[:, 2] * wide[:, 0])[:, None]
+    area = np.where(np.abs(area) > 1e-12, area, np.nan)
+    wide, high = wide / area, high / area
+    first = np.maximum(np.ceil(y.min(axis=1) - 0.5), 0)
+    last = np.minimum(np.floor(y.max(axis=1) - 0.5), lens.height - 1)
+    number, row = _counted(first, np.where(np.isfinite(area[:, 0]), last, -1))
+    # weights = start - slope * column
+    slope, inverse = high[number], 1.0 / z[number]
+    start = (
+        wide[number] * (row[:, None] + 0.5 - y[number][:, p]) + slope * x[number][:, p]
     )
-    area = np.where(np.abs(area) > 1e-12, area, np.nan)  # edge-on: covers no pixel
+    with np.errstate(divide="ignore", invalid="ignore"):
+        edge = start / slope
+    left = np.where(slope < 0, edge, 0.0).max(axis=1)
+    right = np.where(slope > 0, edge, lens.width).min(axis=1)
+    right[((slope == 0) & (start < 0)).any(axis=1)] = -1
+    span, column = _counted(
+        np.ceil(left - 0.5), np.minimum(np.floor(right - 0.5), lens.width - 1)
+    )
+    nearness = (start * inverse).sum(axis=1)[span]
+    nearness -= (slope * inverse).sum(axis=1)[span] * (column + 0.5)
+    return row[span] * lens.width + column, 1.0 / nearness, number[span]
 
-    def weight(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        share: np.ndarray = (
-            (q[:, 0] - p[:, 0]) * (y + 0.5 - p[:, 1])
-            - (q[:, 1] - p[:, 1]) * (x + 0.5 - p[:, 0])
-        ) / area
-        return share
 
-    u, v = weight(b, c), weight(c, a)
-    w = 1.0 - u - v
-    inside = (u >= 0) & (v >= 0) & (w >= 0) & (x < lens.width) & (y < lens.height)
-    number, row, column = np.nonzero(inside)
-    corner = 1.0 / corners[number, :, 2]  # 1 / depth is linear on the screen
-    weights = np.column_stack([u[inside], v[inside], w[inside]])
-    inverse = (weights * corner).sum(axis=1)
-    pixel = (low[number, 1] + row) * lens.width + low[number, 0] + column
-    return pixel.astype(int), 1.0 / inverse, number
+def _counted(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the whole numbers of ranges, one range after the other, with its index.
+
+    Args:
+        first, last: Ends of the ranges, both included, (n,); empty if last < first.
+
+    Returns:
+        Index of the range, and the number, both (sum of the lengths,) int.
+    """
+    count = np.maximum(last - first + 1, 0).astype(int)
+    which = np.repeat(np.arange(len(count)), count)
+    ends = np.cumsum(count)
+    return which, np.arange(len(which)) + (first.astype(int) - ends + count)[which]
 
 
 def _keep_nearest(

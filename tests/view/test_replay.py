@@ -30,7 +30,7 @@ from dyn_core.recordings import (
 )
 from dyn_core.recordings.files import is_recording
 from dyn_core.recordings.runs import saved_robot
-from dyn_core.view import command, film, replay
+from dyn_core.view import command, film, painter, replay
 from dyn_core.view.colors import torque_color, torque_legend
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
 from dyn_core.view.planar_scene import ChainScene, ObjectScene
@@ -457,9 +457,9 @@ def test_the_nearer_of_two_surfaces_is_seen():
     pose[:3, 3] = (0.5, 0.0, 1 / 6)  # on the line of sight
     near = box((0.2, 0.2, 0.2)).moved(pose)
     far = box((0.2, 0.6, 0.6))
-    painter = Painter(CAMERA, 64, 48)
+    renderer = Painter(CAMERA, 64, 48)
     pictures = [
-        painter.paint(x)
+        renderer.paint(x)
         for x in (
             [Drawn(near, red), Drawn(far, blue)],
             [Drawn(far, blue), Drawn(near, red)],
@@ -472,14 +472,40 @@ def test_the_nearer_of_two_surfaces_is_seen():
     assert side[2] > 2 * side[0]
 
 
+def test_triangles_cover_the_subpixels_inside_them():
+    """Of random ones, cut by the picture's sides, thin, seen from both sides, doubled."""
+    lens, rng = painter._Lens(CAMERA, 40, 30), np.random.default_rng(3)
+    for _ in range(40):
+        corners = rng.uniform((-25, -25, 1.0), (65, 55, 3.0), (12, 3))
+        corners[3:6, 1] = corners[3, 1] + rng.uniform(0, 1.5, 3)  # thin
+        corners[6:9, :2] = np.round(corners[6:9, :2]) + 0.5  # corners on subpixels
+        corners[9] = np.nan  # behind the camera
+        faces = np.array([(0, 1, 2), (3, 4, 5), (8, 7, 6), (9, 10, 11), (0, 2, 2)])
+        depth, front = painter._nearest(lens, corners, faces)
+        best = np.full((30, 40), np.inf)
+        for k in range(3):
+            ends = np.vstack([corners[faces[k], :2].T, np.ones(3)])
+            x, y = np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5)
+            weights = np.linalg.solve(ends, np.stack([x, y, x * 0 + 1]).reshape(3, -1))
+            near = weights.T @ (1 / corners[faces[k], 2])
+            inside = (weights >= -1e-9).all(axis=0).reshape(30, 40)
+            edge = (np.abs(weights).min(axis=0) < 1e-9).reshape(30, 40)
+            found = np.where(inside, 1 / near.reshape(30, 40), np.inf)
+            best = np.minimum(best, found)
+            assert (inside | (front != k)).all()
+            assert ((depth <= found * (1 + 1e-9)) | edge).all()
+        assert ((front >= 0) == np.isfinite(depth)).all()
+        assert (best <= depth * (1 + 1e-9)).all()
+
+
 def test_places_on_the_picture_are_those_of_a_camera():
     """A ball a metre to the right and one up appear by the tangent of their angles."""
-    painter = Painter(
+    renderer = Painter(
         Camera(np.array([0.0, -5.0, 0.0]), np.zeros(3), 1.0, -3.0), 400, 400
     )
     pose = np.eye(4)
     pose[:3, 3] = (1.0, 0.0, 1.0)
-    image = painter.paint([Drawn(ball(0.05).moved(pose), (0, 0, 0))]).astype(int)
+    image = renderer.paint([Drawn(ball(0.05).moved(pose), (0, 0, 0))]).astype(int)
     rows, columns = np.nonzero(image.sum(axis=2) < 400)
     half = np.tan(0.35) * 5.0  # of the picture's height, at the depth of the ball
     assert columns.mean() == pytest.approx(200 + 200 / half, abs=1.5)
@@ -487,9 +513,9 @@ def test_places_on_the_picture_are_those_of_a_camera():
 
 
 def test_what_is_under_the_floor_is_hidden():
-    painter = Painter(Camera(np.array([3.0, 0.0, 1.0]), np.zeros(3), 1.0, 0.5), 64, 48)
-    empty = painter.paint([])
-    assert (painter.paint([Drawn(ball(0.2), (255, 0, 0))]) == empty).all()
+    renderer = Painter(Camera(np.array([3.0, 0.0, 1.0]), np.zeros(3), 1.0, 0.5), 64, 48)
+    empty = renderer.paint([])
+    assert (renderer.paint([Drawn(ball(0.2), (255, 0, 0))]) == empty).all()
 
 
 def test_fewer_triangles_keep_the_size():
