@@ -490,10 +490,10 @@ def test_triangles_cover_the_subpixels_inside_them():
             near = weights.T @ (1 / corners[faces[k], 2])
             inside = (weights >= -1e-9).all(axis=0).reshape(30, 40)
             edge = (np.abs(weights).min(axis=0) < 1e-9).reshape(30, 40)
-            found = np.where(inside, 1 / near.reshape(30, 40), np.inf)
-            best = np.minimum(best, found)
+            reached = np.where(inside, 1 / near.reshape(30, 40), np.inf)
+            best = np.minimum(best, reached)
             assert (inside | (front != k)).all()
-            assert ((depth <= found * (1 + 1e-9)) | edge).all()
+            assert ((depth <= reached * (1 + 1e-9)) | edge).all()
         assert ((front >= 0) == np.isfinite(depth)).all()
         assert (best <= depth * (1 + 1e-9)).all()
 
