@@ -286,9 +286,10 @@ class BatchRun:
     ) -> Iterator[None]:
         """Context manager of an open journal and open result files.
 
-        Sets `journal`, which is closed at the end, and `targets`; both stay None if
-        there are none. Result arrays in memory are created here, too. With `resume`,
-        the chunk size of an existing journal replaces a default `chunk`.
+        Sets `journal`, which is closed at the end; None if there is none. Sets
+        `targets` to the result files or to new arrays in memory; arrays of the caller
+        stay, and None stays without results by rows. With `resume`, the chunk size of
+        an existing journal replaces a default `chunk`.
 
         Args:
             path: Argument `journal` of map_rows; None: beside the result file, or no
@@ -301,7 +302,7 @@ class BatchRun:
             BatchError: The journal or a file belongs to another run, is damaged, in
                 use, or cannot be read or written; or, with `resume`, the result exists
                 without a journal.
-            SettingError: Results in memory have a journal.
+            SettingError: There is a journal, and results would be new arrays in memory.
             ShapeError: With a journal or a URL: a function of rows returns arrays that
                 do not fit.
         """

@@ -292,7 +292,7 @@ class TorchOperation:
         return saved[:count], saved[count:end], state
 
     def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
-        """Return the rate of each output, and None for the status.
+        """Return a tuple: the rate of each output, then None, also without a status.
 
         Rates of failed rows are NaN if the status was requested.
 

@@ -448,7 +448,7 @@ def _rms(x: np.ndarray) -> np.ndarray:
 
 
 def _widths(model: Model) -> np.ndarray:
-    """Return the friction_speed of each joint, (nv,) [rad/s | m/s]."""
+    """Return friction_speed of each joint, of one coordinate, (nv,) [rad/s | m/s]."""
     return np.array(
         [float(model.parameter(f"{n}.friction_speed")[0]) for n in model.joint_names]  # type: ignore[arg-type]
     )

@@ -159,10 +159,11 @@ class InverseKinematics:
 
         s is half the root mean square distance of the positions p_i from their mean;
         only the terms of the matched part count, and none of positions where s is zero.
-        The results are stored: _pool, the positions (pool, nq), in which joints that do
-        not move are neutral inside their limits, the terms _half (pool,) and _weighted
-        (16, pool), the mean _middle (3,) of the p_i, and _reach, the largest distance
-        from it [m], infinite if a joint that moves the frame slides without limits.
+        The results are stored: _pool, the positions (pool, nq), in which joints that
+        are fixed or do not move the frame are neutral inside their limits, the terms
+        _half (pool,) and _weighted (16, pool), the mean _middle (3,) of the p_i, and
+        _reach, the largest distance from it [m], infinite if a joint that moves the
+        frame slides without limits.
 
         Args:
             pool: Number of positions.

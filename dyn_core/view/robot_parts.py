@@ -365,7 +365,8 @@ class RobotParts:
 
         Rods lead to the next joints and to links (_ends). A body with more than two
         rods and with mass, but not the base, has a box, too. Joints of one coordinate
-        are drums, others balls; joints that are free or driven are not shown.
+        are drums, others balls. Free joints, and the joints NAME.drive that Model.drive
+        adds, are not shown; followers are.
         """
         model, radius = self.model, THICKNESS * self.size
         ends = _ends(model, radius)

@@ -303,10 +303,11 @@ def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
 
     Args:
         tensors: Tensors, changed in place.
-        path: Coordinates above d.
-        d: Coordinate.
+        path: Coordinates (_chains.Coordinate) above d, from the base on, in the order
+            of rows and columns of the blocks.
+        d: Coordinate, too.
         qq_kj, vq_kj, qv_kj, vv_kj: Blocks [k, j]: by q_j q_k, q_k qd_j, q_j qd_k, qd
-            qd.
+            qd; entries with j behind k are not read.
     """
     qq, qv, vv = (tensor[d.number] for tensor in tensors[:3])
     for a, k in enumerate(path):

@@ -354,7 +354,8 @@ def loop_inverse_dynamics(
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
-        active: Names of the joints with motors; None: model.active_joints.
+        active: Names of the joints with motors, or pairs (joint, index of one of its
+            coordinates), as in prescribed_coordinates; None: model.active_joints.
         residual: Largest residual of a row and of its derivatives [m | rad, and per s,
             s²]; None: not checked.
         dependent: Treatment of rows that depend on each other for the passive
@@ -441,8 +442,9 @@ def motor_coordinates(model, active):
 
     Args:
         model: Robot.
-        active: Names of the joints with motors; None: model.active_joints, or all
-            joints of a robot without loops.
+        active: Names of the joints with motors, or pairs (joint, index of one of its
+            coordinates), as in prescribed_coordinates; None: model.active_joints, or
+            all joints of a robot without loops.
 
     Raises:
         UnsupportedError: An entry is invalid, as in prescribed_coordinates.

@@ -181,12 +181,14 @@ class TrajectoryGoals:
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Collect the goals that end in this cycle; an observer of the controller.
+        """Advance the goals by a cycle; an observer of the controller.
 
-        The arguments are ignored.
+        A tolerance that is violated, or a command that is too old, makes the robot
+        brake and hold. Goals that end are collected for `deliver`. The arguments are
+        ignored; the time is controller.seen.
 
         Returns:
-            None: it never asks for a stop.
+            None, always.
         """
         self.service.observe(self.controller.seen)
         return None

@@ -257,7 +257,7 @@ def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ..
         values: Parameter prescribed.joints.
 
     Raises:
-        SettingError: A name is not a joint of the model.
+        SettingError: A name is none of model.joint_names; followers are refused, too.
     """
     names = [name for name in values if name]
     for name in names:

@@ -134,8 +134,9 @@ class CommandInput:
     def on_array(self, message: Any) -> None:
         """Pass a command as Float64MultiArray to the plant; refuse an invalid one.
 
-        A command that may be too old is refused, too, see check_gap. A refusal is
-        logged and counted. Efforts beyond limits are clipped. Ignored while inactive.
+        It has one effort for each of reader.joints, in their order [N·m | N]. A command
+        that may be too old is refused, too, see check_gap. A refusal is logged and
+        counted. Efforts beyond limits are clipped. Ignored while inactive.
         """
         self._take(COMMANDS, lambda: self.reader.array(message))
 

@@ -132,9 +132,9 @@ class RoundTrips:
     def values(self) -> dict[str, str]:
         """Return percentiles of the last and of all times by name, for /diagnostics.
 
-        They are p50 and p99 of the last times, p50, p99 and p99.9 of all, in one string
-        with commas, and the longest time. Each value is a string of numbers in
-        microseconds; percentiles are "nan" without times.
+        Four entries: p50 of the last times; p99 of the last times; p50, p99 and p99.9
+        of all, in one string with commas; the longest time. Each value is a string of
+        numbers in microseconds; percentiles are "nan" without times.
         """
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]

@@ -198,7 +198,10 @@ def add_record(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a recording and its topics."""
+    """Add the argument `recording`, and --joint-states and --commands, its topics.
+
+    A topic that is not given is "", which stands for the usual one.
+    """
     parser.add_argument("recording", help="a bag (folder, .mcap, .db3), .npz or .csv")
     parser.add_argument(
         "--joint-states", default="", metavar="TOPIC", help="default: joint_states"
@@ -354,9 +357,10 @@ def _move(arguments: argparse.Namespace) -> int:
     as in _check_tool with --to, else `joints` (by name) and `message` are set.
 
     Raises:
-        SettingError: A number, the name of the node or a joint is not valid, or an
-            option changes nothing, even without ROS; the node is not there, shows
-            another link than its tool, or allows only a lower speed.
+        SettingError: A number, the name of the node or a joint is not valid, an option
+            changes nothing, --joints has no --duration, or the file of --trajectory has
+            several trajectories, even without ROS; the node is not there, shows another
+            link than its tool, or allows only a lower speed.
         ModelError: The file of --trajectory cannot be read.
         DynError: The node does not follow the target, publishes nothing, refuses the
             trajectory, or does not answer; or ROS 2 does not start.

@@ -398,7 +398,7 @@ def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
-    """Set the columns of slopes.du_dmu of slipping blocks: E by_mu.
+    """Set the columns 3 k to 3 k + 2 of slopes.du_dmu of slipping blocks k: E by_mu.
 
     The columns of other blocks stay unchanged.
 

@@ -261,7 +261,7 @@ class WrenchControl:
     """Adds the error of the wrench to a target wrench, by a PI law on chosen axes.
 
         f = f_ref (1 - (1 - c) v / contact_speed) + c (gain e + I)
-        e = f_ref - wrench that the tool exerts,   dI/dt = gain wrench_integral e
+        e = f_ref - wrench that the tool exerts,   dI/dt = c gain wrench_integral e
 
     c is the share of the contact of an axis: 0 without contact, and at twice
     contact_speed along f_ref; there the tool approaches at about contact_speed. It is 1
@@ -394,7 +394,8 @@ class WrenchControl:
     def _integrate(self, touches: np.ndarray, step: float, fade: float) -> None:
         """Advance the integral of axes with contact and a gain; all others fade.
 
-        While any effort is at its limit, it only changes towards zero.
+        It uses _error and _contact of this cycle. While any effort is at its limit, it
+        only changes towards zero.
 
         Args:
             touches: Axes with contact, (6,) bool.

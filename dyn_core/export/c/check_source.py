@@ -203,9 +203,10 @@ def _listed(sizes: Sequence[int]) -> str:
 def vector_header(x: Interface, vector: TestVector) -> str:
     """Return the C header PREFIX_test.h of a test vector.
 
-    It has inputs and outputs of the states, each a row of bits, their statuses, and as
-    macros the number of states and the lengths of a row, at least 1: all entries of all
-    inputs, or outputs. It includes PREFIX.h.
+    It has the arrays PREFIX_test_in and PREFIX_test_out, a row of bits for each state,
+    PREFIX_test_status, and the macros PREFIX_TEST_ROWS, the number of states, and
+    PREFIX_TEST_IN and PREFIX_TEST_OUT (in capitals), the lengths of a row, at least 1:
+    all entries of all inputs, or outputs. It includes PREFIX.h.
     """
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)

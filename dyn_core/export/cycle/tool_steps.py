@@ -232,8 +232,9 @@ class ToolCycle(Cycle):
 
         It begins to act with the first effort of the law, and again after the
         controller has waited or the history of states was reset. The reference is then
-        at rest at the pose of the tool, the rest posture is the position, and the
-        stiffness is the one of the parameters.
+        at rest at the pose of the tool, led_at is the time, the rest posture is the
+        position, and the stiffness is the one of the parameters. To be called once in
+        each cycle: `drives` and `leads` are set in any case.
         """
         fresh = logical_or(self.broke, self.drives <= 0.0)
         begins = logical_and(self.acts, fresh)

@@ -360,8 +360,9 @@ def _verdict(
 ) -> list[str]:
     """Return lines that write the status of a state, and NaN outputs if it failed.
 
-    They read %s, where the kernel leaves the first requirement that failed, and use
-    %out_base0 etc. of _table. They may jump to %end; the caller writes behind them a
+    They read %s, where the kernel leaves the number of the first requirement that
+    failed, or HOLDS (the status is then 0), and use %status, %i, %n, and %out_base0
+    etc. of _table. They may jump to %end; the caller writes behind them a
     jump there, and that label.
 
     Args:

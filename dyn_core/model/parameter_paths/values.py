@@ -463,7 +463,7 @@ def _loop(tree: Tree, name: str) -> Loop:
 
 
 def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
-    """Return a frame (6), the length (1) or the radius (1) of a loop [m, rad].
+    """Return a frame (x, y, z, roll, pitch, yaw), the length or radius [m, rad].
 
     `what` is at_a, at_b, length or radius. Raises ModelError if the loop's kind has no
     such number.

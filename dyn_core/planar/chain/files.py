@@ -140,6 +140,8 @@ class ChainFile:
 def load_chain(source: Any) -> ChainModel:
     """Return the planar chain of a file.
 
+    Its start, dt, window and scheme are checked, but not returned: see load_chain_file.
+
     Args:
         source: Path, YAML text of more than one line, or mapping; see the module.
 

@@ -302,9 +302,10 @@ class RobotReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the report as lists and dictionaries, for JSON.
 
-        Keys are robot, source, counts (errors, warnings, hints), findings, figures and
-        notes. A finding has code, severity, title, meaning, remedy, places (owner and
-        fact of each) and sidecar, the lines to paste.
+        Keys are robot, source, counts (errors, warnings, hints), findings, figures (a
+        dict of texts by name) and notes. A finding has code, severity, title, meaning,
+        remedy, places (owner and fact of each) and sidecar, one text with the lines to
+        paste, or "".
         """
         return {
             "robot": self.robot,

@@ -500,7 +500,7 @@ def jacobian_gives_velocity(case: Case) -> Pairs:
 
 
 def velocity_is_rate_of_pose(case: Case) -> Pairs:
-    """aligned v = (w, dp/dt) with [w] = dR/dt R.T"""
+    """aligned v = (w, dp/dt) of the last frame, with [w] = dR/dt R.T"""
     v = case.program(reference="aligned")(case.q, case.qd)
     poses = case.other("forward_kinematics", frames=[case.frame])
     R = poses(case.q)[0, :3, :3]

@@ -275,7 +275,7 @@ def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], An
 def independent_inertia_is_projected(case: Case) -> Pairs:
     """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1
 
-    A qd = 0 is checked, too; alone, where no joint moves the rod.
+    That A qd is 0 is checked, too; alone, where no joint moves the rod.
     """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
@@ -290,8 +290,8 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
 def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
     """H_y ydd + C_y = G.T tau, with external forces in C_y
 
-    ydd are the independent rows of loop_forward_dynamics with the same forces. A qd = 0
-    is checked, too; alone, where no joint moves the rod.
+    ydd are the independent rows of loop_forward_dynamics with the same forces. That
+    A qd is 0 is checked, too; alone, where no joint moves the rod.
     """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
@@ -308,7 +308,7 @@ def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
 def independent_gravity_is_projected(case: Case) -> Pairs:
     """g_y = G.T gravity = C_y at rest
 
-    A qd = 0 is checked, too; alone, where no joint moves the rod.
+    That A qd is 0 is checked, too; alone, where no joint moves the rod.
     """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)

@@ -537,11 +537,12 @@ class Products:
         """Yield the loads of one column of A and one row of B, as vectors.
 
         Their registers are %TAG_aR for row R of A (for one state the number is repeated
-        in all entries), and %TAG_bV for vector V of B.
+        in all entries), and %TAG_bV for vector V of B, with 0 in masked entries. Rows
+        of A are %a_row numbers apart, a register of the function around the loads.
 
         Args:
-            tag: Prefix of registers.
-            a, b: Registers of the addresses.
+            tag: Prefix of registers, without %.
+            a, b: Registers of the addresses, with %.
             rows: Rows of the tile.
             masked: For each vector, the number of last entries not to be read.
         """
