@@ -11,7 +11,7 @@ from dyn_core.cli import main
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 
-@pytest.mark.parametrize("kernel", (False, True))
+@pytest.mark.parametrize("kernel", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_soak_counts_what_happens(kernel):
     """300 steps of 64 robots; with --full the command takes any number, such as 1e8."""
     *_, known = contact_soak.soaked(300 * 64, rows=64, kernel=kernel)

@@ -162,6 +162,7 @@ def test_packs_of_rows_have_the_bits_of_single_steps(scene):
             np.testing.assert_array_equal(values[2::2], values[:1].repeat(9, axis=0))
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("scene", SOME)
 def test_rows_have_the_bits_of_single_steps(scene):
     """Dynamics, contacts, solution, correction and warm starts are those of one row."""

@@ -58,6 +58,7 @@ def run(scene, steps, h, **world):
     return sim
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("stepper", "solver"),
     [*((x, "coulomb_newton") for x in SCHEMES), ("moreau_jean", "lemke")],
@@ -238,6 +239,7 @@ def test_rows_of_a_batch_without_room_have_the_bits_of_one():
         np.testing.assert_array_equal(sim.q, end)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("stepper", ["stewart_trinkle", "moreau_jean"])
 def test_slopes_of_what_has_no_room_are_differences(stepper):
     """The position after the step by the position before, in a narrow wedge."""

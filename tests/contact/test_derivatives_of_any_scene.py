@@ -128,7 +128,7 @@ ALIKE = {
 }  # fmt: skip
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(x, marks=pytest.mark.full) if x in ALIKE else x for x in SCENES],
@@ -239,6 +239,7 @@ def test_at_gap_zero_a_derivative_is_that_of_one_side():
         np.testing.assert_allclose(near.A, side.A, atol=1e-5)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("stabilisation", ["split_impulse", "baumgarte"])
 def test_a_standing_robot_has_the_gradient_of_its_steps(stabilisation):
     """Feet pressed into the floor come to gap 0, flagged 2; differences agree there.

@@ -34,7 +34,7 @@ def test_random_worlds(hulls, full):
     assert counts["wedged"] <= UNSOLVED * counts.total()
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("solver", ROW_SOLVERS)
 def test_random_worlds_of_any_friction(solver, hulls, full):
     """No step of 500 makes energy, with friction from 0 to 1e6.

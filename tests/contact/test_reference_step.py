@@ -356,7 +356,7 @@ def compare_events(scene, count, **world):
     return parts
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", SCENES)
 def test_event_driven_steps_are_those_of_the_textbook(name, full):
     """Each impact, and each motion between two, from the state before it."""

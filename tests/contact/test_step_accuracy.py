@@ -117,6 +117,7 @@ def test_the_page_has_every_case():
     assert set(bounds()) == set(CASES)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("stepper", STEPPERS)
 @pytest.mark.parametrize("name", CASES)
 def test_closed_solutions(name, stepper):

@@ -141,7 +141,7 @@ def _state(name):
     return model, q, qd, np.zeros(model.nv)
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences_of_the_step(name):
     """By state, joint forces, friction coefficients and gaps, in each mode.

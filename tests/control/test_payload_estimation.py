@@ -230,6 +230,7 @@ def test_deviations_are_honest(arm):
     assert np.quantile(trial.moment_error[-1], 0.95) < 0.05
 
 
+@pytest.mark.full
 def test_errors_of_efforts_with_a_memory_are_honest_if_said(arm):
     """Errors that last for 10 ms: five times as many are within as without saying so."""
     wrong = Disturbance(memory=0.01)

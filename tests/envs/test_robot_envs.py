@@ -75,6 +75,7 @@ def states(env, seed, steps):
     return np.array(path)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", IDS)
 def test_gymnasium_checks_every_id(name):
     """check_env passes; what it warns of is that observations are open."""
@@ -95,6 +96,7 @@ def test_gymnasium_checks_every_id(name):
     assert len(task.entries) == task.ns
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", [*QUICK, "push_box"])
 def test_same_seed_same_bits(name):
     """Two environments agree to the bit; another seed gives other numbers."""
@@ -395,6 +397,7 @@ def test_pushing_the_box_moves_it():
     assert moved[1] < 1e-3
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "name", ["reach", "push_box", "quadruped_walk", "humanoid_stand"]
 )

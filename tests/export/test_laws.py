@@ -164,6 +164,7 @@ def test_a_closed_loop_has_the_torques_of_the_controller(name):
     assert controller.counters["torque limited"] > least
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.turns("on_stale", "checks")
 @pytest.mark.parametrize("name", _MODES)
 @pytest.mark.parametrize("on_stale", ["zero", "ramp"])

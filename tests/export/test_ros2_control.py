@@ -126,6 +126,7 @@ def _files(folder):
     }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("law", _laws(LAWS))
 def test_a_package_is_complete_and_says_its_licence(law, packages):
     """No place of a template is left, XML and YAML are read, each file has its SPDX."""

@@ -145,7 +145,7 @@ class Pair:
         return np.r_[T[:3, 3] + move, q]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("reference", ["aligned", "local"])
 @pytest.mark.parametrize("name", CYCLES)
 def test_targets_lead_the_tool_as_those_of_the_controller(
@@ -178,7 +178,7 @@ def test_targets_lead_the_tool_as_those_of_the_controller(
     assert np.linalg.norm(pair.q - Q) > 0.05
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", CYCLES)
 def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
     """Silence, bad states, jumps, stops, resets and targets of any kind, in any order.

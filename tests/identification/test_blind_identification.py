@@ -150,6 +150,7 @@ def _identified(model, record, **options):
     return evaluate(model, record).identify(friction="coulomb", delay=True, **options)
 
 
+@pytest.mark.full
 def test_numbers_of_an_unknown_arm_are_true_to_their_deviations():
     """Two arms, 8 s each: every kind of number, the width and the delay among them."""
     model, by_kind = dyn.load("arm7"), defaultdict(list)

@@ -533,6 +533,7 @@ def _odd_friction(model, q, qd):
     return forces
 
 
+@pytest.mark.full
 def test_friction_outside_of_all_laws_costs_little(monkeypatch, tmp_path):
     """An arm with friction of another kind is still predicted to 1 % rms."""
     monkeypatch.syspath_prepend(str(EXAMPLES))

@@ -174,6 +174,7 @@ def test_each_law_of_friction_is_identified(arm, law):
         assert result.residual_rms.max() < 1.1 * 0.05
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("law", ["viscous", "coulomb"])
 def test_friction_before_does_not_pull(arm, law):
     """Any friction of the model leads to the same numbers, and to the true ones."""

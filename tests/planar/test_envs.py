@@ -31,7 +31,7 @@ def actions_of(env, count, seed=0):
     return [env.action_space.sample() for _ in range(count)]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", envs.IDS)
 def test_gymnasium_checks_every_id(name):
     """check_env passes; what it warns of is open rates and torques in N·m."""

@@ -55,6 +55,7 @@ def motion(state, problem, length):
     return np.array(states), np.array(forces), value
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", ["two_link", "quadruped"])
 def test_each_lane_is_the_motion_of_its_step_length(name):
     state, problem = random_iteration(name)

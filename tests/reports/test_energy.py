@@ -36,7 +36,7 @@ def _standing():
     return model, run.q[-1], run.tau[-1]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("period", [0.004, 0.0005])
 @pytest.mark.parametrize(
     ("stepper", "name"),
@@ -87,7 +87,7 @@ RUNS = {
 }
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", RUNS)
 def test_energy_adds_up_for_whatever_drives_the_robot(name):
     """The residual is small and shrinks with the period; nothing is left out."""

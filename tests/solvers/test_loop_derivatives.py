@@ -84,7 +84,7 @@ def assert_slopes(got, values, states, by, model):
             assert error < GOOD, f"d{of}_d{name}: {error:.1e}"
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7, 9, 9), KINDS, strict=True))
 )
@@ -153,7 +153,7 @@ def _assert_projected_slopes(model, q, qd, tau, paths=(), time=()):
     assert scaled_error(slopes / scale, wanted / scale) < GOOD
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7, 9, 9), KINDS, strict=True))
 )

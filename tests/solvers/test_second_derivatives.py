@@ -30,7 +30,7 @@ def _assert_laws(name, model, engine="graph", seed=0):
             assert error < EXACT, f"{name}, {law.__name__}, pair {k}: {error:.1e}"
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_joint(name, shipped):
     """Each kind of joint in one robot, at 1e-10; brackets of quaternions are there."""
@@ -76,7 +76,7 @@ def test_tensors_of_a_long_chain():
         assert all(np.array_equal(row, b) for row in c)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_arm_on_a_floating_base(name):
     """On the manifold, native and graph alike."""
