@@ -539,7 +539,7 @@ class Model(Immutable, Tree, System):
                 replaced after its assembly and would be lost.
         """
         before, made = assemble(self.build), assemble(replace(self.build, **changes))
-        refuse_lost_changes(self, before)
+        refuse_lost_changes(self, before.reorder(self.joint_names))
         if before.joint_names == self.joint_names:
             return made
         kept = [name for name in self.joint_names if name in made.joint_names]

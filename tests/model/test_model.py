@@ -494,6 +494,7 @@ def test_notebooks_show_a_table(shipped):
 
 
 CHANGES = {
+    "limits": lambda m: dataclasses.replace(m, effort_limit=m.effort_limit / 2),
     "gravity": lambda m: m.with_values({"gravity": (0.0, 0.0, 0.0)}),
     "payload": lambda m: m.with_values({"tool.payload": [1.0, *[0.0] * 9]}),
     "damping": lambda m: m.with_values({"joint3.damping": 9.0}),

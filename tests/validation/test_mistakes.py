@@ -684,6 +684,27 @@ def test_a_model_cannot_be_changed(shipped):
         np.testing.assert_array_equal(copied.lower, model.lower)
 
 
+COPIES = {
+    "reorder": lambda m: m.reorder(m.joint_names[::-1]),
+    "lock after reorder": lambda m: m.reorder(m.joint_names[::-1]).lock({"joint1": 0}),
+    "lock": lambda m: m.lock({"joint1": 0.1}),
+    "drive": lambda m: m.drive("joint1", lambda t: (None, (0.0, 0.0, t))),
+    "with_values": lambda m: m.with_values({"gravity": [0, 0, 0]}),
+    "with_joint": lambda m: m.with_joint("joint1", m.joint[1]),
+    "with_forces": lambda m: m.with_forces(lambda m, q, qd: [0.0] * m.nv),
+    "resisting": lambda m: m.resisting(friction=False, springs=False),
+    "copy": copy.copy,
+}
+
+
+@pytest.mark.parametrize("change", COPIES)
+def test_limits_of_a_changed_copy_are_read_only(shipped, change):
+    """After `reorder` they were not, nor in what was locked then."""
+    other = COPIES[change](shipped["two_link"])
+    for name in ("lower", "upper", "velocity_limit", "effort_limit"):
+        assert not getattr(other, name).flags.writeable, name
+
+
 class Labelled:
     """A table or a row of pandas, as far as NumPy and a Program see it."""
 

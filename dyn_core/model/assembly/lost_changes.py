@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.model.assembly.tree import Tree
+from dyn_core.model.assembly.tree import LIMITS, Tree
 from dyn_core.spatial import Vector
 
 _NUMBERS = (
     "I", "armature", "damping", "friction", "friction_asymmetry",
     "friction_speed", "stribeck", "stribeck_speed", "stiffness", "rest", "a_grav",
-    "Xtree",
+    "Xtree", "pivot", *LIMITS,
 )  # fmt: skip
 
 
@@ -23,13 +23,14 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
     Args:
         tree: Robot.
-        assembled: The same robot, assembled anew from its Build.
+        assembled: The same robot, assembled anew from its Build, with its coordinates
+            in the same order.
 
     Raises:
         ModelError: Joints, forces, or numbers of inertia, placement, gravity, armature,
-            damping, friction or springs differ, or one of these is a symbol or NaN. The
-            message names the attributes and the right order of changes. Limits are not
-            compared.
+            damping, friction or springs, limits or `pivot` differ, or one of these is a
+            symbol or NaN. The message names the attributes and the right order of
+            changes.
     """
     lost = [x for x in _NUMBERS if _differ(getattr(tree, x), getattr(assembled, x))]
     if tree.joint != assembled.joint:
@@ -64,7 +65,7 @@ def _flat(value: Any) -> Iterator[float]:
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
         value = [getattr(value, x) for names in slots for x in names] or value
-    if isinstance(value, (tuple, list, Vector)):
+    if isinstance(value, (tuple, list, Vector, np.ndarray)):
         for part in value:
             yield from _flat(part)
     elif value is not None:  # no frame, of a Motion

@@ -15,6 +15,8 @@ from dyn_core.model.joints import Joint
 from dyn_core.sharing import cached_property
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
+# Attributes of a Tree in the order of qd.
+LIMITS = ("lower", "upper", "velocity_limit", "effort_limit")
 WHOLE_TURNS = 1e-9  # allowed difference of a follower's multiplier from an integer
 
 

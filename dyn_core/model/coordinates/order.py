@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.model.assembly.tree import Tree
+from dyn_core.model.assembly.tree import LIMITS, Tree
 from dyn_core.model.frames import Lead
 from dyn_core.model.joints import Joint
 from dyn_core.validation import ListOf, Name
@@ -64,13 +64,7 @@ def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
     bodies = [tree.body_of_joint(name) for name in names]
     q_slices, v_slices = coordinate_slices(tree.joint, tree.leader, bodies)
     old = [k for i in bodies for k in range(tree.nv)[tree.v_slices[i]]]
-    columns = np.array(old, int)
-    return replace(
-        tree,
-        q_slices=q_slices,
-        v_slices=v_slices,
-        lower=tree.lower[columns],
-        upper=tree.upper[columns],
-        velocity_limit=tree.velocity_limit[columns],
-        effort_limit=tree.effort_limit[columns],
-    )
+    limits = {x: getattr(tree, x)[np.array(old, int)] for x in LIMITS}
+    for column in limits.values():
+        column.setflags(write=False)  # as of an assembled Tree
+    return replace(tree, q_slices=q_slices, v_slices=v_slices, **limits)
