@@ -18,6 +18,7 @@ from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.identification import evaluate
 from dyn_core.kinematics import InverseKinematics
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.recordings import (
     MotionRecord,
     forward_dynamics,
@@ -141,6 +142,21 @@ def test_positions_of_files_in_degrees_are_warned_of(shipped, tmp_path):
         read_motion(tmp_path / "run.csv", model)
     with pytest.warns(dyn.errors.DynWarning, match=f"^{said}"):
         run_of(model, np.nan_to_num(q), t)
+
+
+def test_a_slide_beyond_its_limits_hides_no_degrees():
+    """The slide was farther beyond its limits, in m, and only that joint was asked."""
+    model = dyn.load(
+        """<robot name="r"><link name="a"/><link name="b"/><link name="c"/>
+        <joint name="slide" type="prismatic"><parent link="a"/><child link="b"/>
+        <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+        <joint name="hinge" type="revolute"><parent link="b"/><child link="c"/>
+        <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+    )
+    said = "is q in degrees? q is beyond the limits of joint hinge by 8 rad"
+    for rows in ([[0.0, 9.0]], [[20.0, 9.0]]):
+        assert in_degrees(model, "q", np.array(rows)) == said
+    assert in_degrees(model, "q", np.array([[20.0, 6.0]])) == ""
 
 
 @pytest.mark.parametrize("world", [None, "floor"])

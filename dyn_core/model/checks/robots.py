@@ -57,9 +57,9 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
 def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
     """Return words on a joint whose positions look like degrees; else "".
 
-    Of each joint the largest absolute position counts. Only the joint that is then
-    farthest beyond its limits, as in `beyond_limits`, is looked at: it must be a hinge
-    that is beyond a full turn. NaN counts as 0.
+    Of each joint the largest absolute position counts; NaN counts as 0. The joint is
+    the one farthest beyond its limits, as in `beyond_limits`, among the hinges that are
+    beyond a full turn.
 
     Args:
         tree: Robot.
@@ -70,8 +70,10 @@ def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
         return ""
     q = np.nan_to_num(rows)
     largest = np.take_along_axis(q, np.abs(q).argmax(axis=0)[None], axis=0)[0]
-    doubt = beyond_limits(tree, name, largest, name)
-    return doubt if doubt.startswith("is ") else ""
+    slides = [i for i in tree.independent if tree.joint[i].kind == "prismatic"]
+    largest[[tree.q_slices[i].start for i in slides]] = 0.0
+    largest[np.abs(largest) <= 2 * math.pi] = np.nan  # is beyond no limit
+    return beyond_limits(tree, name, largest, name)
 
 
 def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
