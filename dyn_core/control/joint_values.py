@@ -38,8 +38,8 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
                 message = unknown_name("joint", joint, model.joint_names)
                 raise SettingError(f"{name}: {message}", name)
         value = [value.get(joint) for joint in model.joint_names]
-    elif value is None or np.ndim(value) == 0:
-        value = [value] * model.nv
+    value = np.asarray(value, object)  # of floats, NumPy refuses ragged lists
+    value = np.full(model.nv, value) if value.ndim == 0 else value
     if np.shape(value) != (model.nv,):
         raise SettingError(
             f"{name}: {np.shape(value)} numbers; valid: one, or {model.nv}", name

@@ -230,6 +230,10 @@ def test_the_envelope_is_compiled_apart(two):
         ({"tracking_error": {"shoulder": "1_0"}}, "tracking_error is '1_0'; valid: "),
         ({"kinetic_energy": "much"}, "kinetic_energy is 'much'"),
         ({"effort_rate": [1.0]}, "effort_rate: .* numbers; valid: one, or 2"),
+        (
+            {"effort_rate": [1.0, [2.0, 3.0]]},
+            r"effort_rate is \[2.0, 3.0\]; valid: > 0",
+        ),
         ({"joint_power": {"elbo": 1.0}}, "joint_power: .*did you mean 'elbow'"),
         ({"tool_speed": 1.0}, "tool_speed and frame go together"),
         ({"frame": "tool"}, "tool_speed and frame go together"),
