@@ -549,6 +549,17 @@ def test_a_period_that_fails_leaves_no_impulses(stepper):
         np.testing.assert_array_equal(other, known)
 
 
+@pytest.mark.parametrize("name", ["q", "qd"])
+def test_what_is_not_finite_is_named(name):
+    """A velocity was called a position."""
+    sim = dyn.ContactSimulator(point_mass(), {"stepper": "event_driven"}, period=H)
+    setattr(sim, name, getattr(sim, name) * np.nan)
+    what = {"q": "position", "qd": "velocity"}[name]
+    with pytest.raises(dyn.NonFiniteError, match=f"the {what} is not finite") as raised:
+        sim.advance(0.0)
+    assert raised.value.name == name
+
+
 def _fail_in_the_second_substep(sim):
     """Advance by a period that fails, under other forces than the next period."""
     move, calls = sim._move, []

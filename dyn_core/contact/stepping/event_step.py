@@ -612,8 +612,9 @@ class EventStep:
         Raises:
             NonFiniteError: q or qd is not finite. Errors of Programs pass through.
         """
-        if not (np.isfinite(q).all() and np.isfinite(qd).all()):
-            raise NonFiniteError("contacts: the position is not finite", "q")
+        for name, what, x in (("q", "position", q), ("qd", "velocity", qd)):
+            if not np.isfinite(x).all():
+                raise NonFiniteError(f"contacts: the {what} is not finite", name)
         self.arrays.fill_terms(q, qd, forces.tau, dt, forces.bodies, forces.carried)
         touching = -1
         while touching < 0:
