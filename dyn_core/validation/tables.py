@@ -161,10 +161,11 @@ class Quantity(Kind):
 
     @property
     def valid(self) -> str:  # type: ignore[override]
-        """The range in words, with the unit; with `above` only its lower end."""
+        """The range in words, with the unit."""
         unit = f" [{self.unit}]" if self.unit else ""
         if self.above:
-            return f"a number above {self.low:g}{unit}"
+            most = f", at most {self.high:g}" if self.high < math.inf else ""
+            return f"a number above {self.low:g}{most}{unit}"
         if self.high < math.inf:
             return f"a number from {self.low:g} to {self.high:g}{unit}"
         more = f", {self.low:g} or more" if self.low > -math.inf else ""
