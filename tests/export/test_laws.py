@@ -407,7 +407,7 @@ def test_the_command_exports_a_whole_controller(tmp_path, capsys):
     assert main([*command, *options]) == 0
     assert "computed_torque_cycle_arm7.o" in capsys.readouterr().out
     assert main([*command, "--option", "on_violation=hold"]) != 0
-    assert "valid in a kernel: zero, ramp" in capsys.readouterr().err
+    assert "valid in a kernel: zero, ramp, auto" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

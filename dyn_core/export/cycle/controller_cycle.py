@@ -183,9 +183,9 @@ def control_cycle(
     Raises:
         UnsupportedError: An unknown name, a robot with driven joints, a dtype other
             than float64, or an invalid option.
-        SettingError: A joint has several coordinates or no effort limit, on_stale or
-            on_violation is "hold", a value of bounds, effort_slew or limits is not
-            valid, or cartesian.frame is no link that joints move.
+        SettingError: A joint has several coordinates or no effort limit, on_violation
+            is "hold", a value of bounds, effort_slew or limits is not valid, or
+            cartesian.frame is no link that joints move.
         ModelError: `wrap` is a text, or has a joint that is none of
             model.endless_joints.
         CompileError: LLVM failed.
@@ -371,11 +371,11 @@ def _settings(
         wrap: Joints whose errors are wrapped.
 
     Raises:
-        SettingError: on_stale or on_violation is "hold", or a bound is not valid.
+        SettingError: on_violation is "hold", or a bound is not valid.
     """
-    for rule in ("on_stale", "on_violation"):
-        if getattr(rules, rule) == "hold":
-            raise SettingError(f"{rule} is hold; valid in a kernel: zero, ramp", rule)
+    if rules.on_violation == "hold":
+        valid = "valid in a kernel: zero, ramp, auto"
+        raise SettingError(f"on_violation is hold; {valid}", "on_violation")
     believed = None
     if state_bounds is not None:
         check = StateCheck(model, state_bounds)
