@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
 from dyn_core.identification.fitting.consistent_fit import Bounds
 from dyn_core.model import Model, parameter_paths
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.parameter_vector import FRICTION, INERTIAL, Layout
 from dyn_core.validation import float_array, shaped_array, shown
 
@@ -383,7 +384,9 @@ def select(
     Raises:
         SettingError: A name or law is unknown, nothing is selected (a delay alone is
             not enough), or parameters cannot be identified together.
+        UnsupportedError: `model` is no robot.
     """
+    check_robot(model, "identify")
     law = law_numbers(friction, friction_speed)
     asked = ["inertia"] if only is None else _asked(only)
     if "inertia" in asked:

@@ -20,6 +20,16 @@ def arm():
     return dyn.load("arm7")
 
 
+@pytest.mark.parametrize("only", [None, "friction", "payload"])
+def test_what_is_no_robot_is_refused(only):
+    """Whatever is sought; without the inertia a number had no attribute."""
+    rows = np.zeros((9, 2))
+    with pytest.raises(
+        dyn.UnsupportedError, match="identify is for a Model, not for 3"
+    ):
+        dyn.identify(3, rows, rows, rows, rows, only=only)
+
+
 @pytest.mark.parametrize(
     "pair", ["05", b"05", ("0", "5"), (None, 5), (0, 1, 2), (1, 0)]
 )
