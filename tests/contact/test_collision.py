@@ -9,11 +9,16 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
-from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.all_pairs import (
+    find_contacts,
+    place_shapes,
+)
 from dyn_core.contact.collision.detection.detection_arrays import (
     allocate_contacts,
     allocate_work,
+    relate,
 )
+from dyn_core.contact.collision.detection.distance import closest_points
 from dyn_core.contact.collision.detection.near_pairs import MANY
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.collision.manifolds import ShapePose, manifold
@@ -114,6 +119,22 @@ def test_machine_code_has_the_bits_of_python():
         assert other == number
         for name in arrays._fields:
             np.testing.assert_array_equal(getattr(arrays, name), getattr(wanted, name))
+
+
+def test_a_distance_beyond_the_reach_is_infinite():
+    """But for rounding; one within it has the same bits, whatever the reach is."""
+    rng, find, apart = np.random.default_rng(3), compiled(closest_points), 0
+    shapes, pairs, poses = _scene(rng, 2)
+    work = allocate_work(len(shapes.kind), len(pairs.first))
+    place_shapes(shapes, poses, work)
+    for a, b in itertools.permutations(range(2 * len(KINDS)), 2):
+        relate(work.frames[a], work.frames[b], work.relative[0])
+        far = find(shapes, a, b, work, math.inf)
+        if far[0] > 0:
+            apart += 1
+            assert find(shapes, a, b, work, far[0] * (1 - 1e-6))[0] == math.inf
+            assert find(shapes, a, b, work, far[0] * (1 + 1e-6)) == far
+    assert apart > 30
 
 
 def test_too_small_arrays_say_how_many_are_needed():

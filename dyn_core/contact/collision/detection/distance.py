@@ -137,8 +137,8 @@ def closest_points(
     Returns:
         Signed distance of the cores, negative in an overlap [m]; unit normal from b to
         a; point of core a [m]. The point of b is the point of a minus normal times
-        distance. If the distance exceeds the reach, it is inf, and normal and point are
-        meaningless.
+        distance. If the distance exceeds the reach by more than rounding errors, about
+        1e-9 of it, it is inf, and normal and point are meaningless.
 
     Source: Ericson 9.5.4; the bound |v| - v.w/|v| of van den Bergen ends the search.
     """
