@@ -77,8 +77,8 @@ def pivoted(M, q, change, max_iterations):
         w = M z + q + 1 z0,   z0 enters, then the complement of the leaving variable
 
     Ties of the ratio test are broken lexicographically by the rows of the inverse of
-    the basis, so that no basis is repeated. If q >= 0, z is zero without a pivot,
-    whatever `change` is.
+    the basis, so that no basis is repeated. If q + change >= 0, z is zero without a
+    pivot.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,).
@@ -92,7 +92,7 @@ def pivoted(M, q, change, max_iterations):
     Source: LCP-5.
     """
     n = len(q)
-    if not n or q.min() >= 0:
+    if not n or (q + change).min() >= 0:
         return np.zeros(n), 0, CONVERGED
     initial = np.hstack([np.eye(n), -M, -np.ones((n, 1)), q[:, None]])
     q = q + change

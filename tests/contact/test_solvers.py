@@ -561,6 +561,14 @@ def test_the_artificial_variable_leaves_first():
     assert (z.tolist(), pivots, status) == ([1.0, 0.0], 2, contact.CONVERGED)
 
 
+@pytest.mark.parametrize("speed", [1e-10, 1e-5, 1.0])
+def test_a_contact_that_no_impulse_moves_ends_on_a_ray(speed):
+    """Perturbed, a small approach was none, and no row was left to pivot on."""
+    G, b = [[1.0, 0.0], [0.0, 0.0]], [1.0, -speed]
+    solution = solve(ConstraintProblem(["unilateral"] * 2, G, b), "lemke")
+    assert solution.status == ("converged" if speed < 1e-9 else "ray")
+
+
 def test_two_motions_are_not_unique():
     """A rod that may leave, or stick on the edge of its cone: two motions, no third."""
     G = np.array([[1.75, -1.3], [-1.3, 3.25]])
