@@ -301,6 +301,14 @@ def test_forces_carry_the_weight():
     np.testing.assert_allclose(world_force[1], [(0, 0, 0), (0, 0, 0), floor], atol=1e-6)
 
 
+def test_a_batch_of_no_rows_has_no_results():
+    """No Program is called: machine code would write a block of rows."""
+    of = ContactModel(pendulum(), {"half_spaces": []})
+    nothing = np.zeros((0, 1))
+    q, qd, outcome = BatchStep(of, H, 0).step(nothing, nothing, nothing)
+    assert len(q) == len(qd) == len(outcome.failed) == 0
+
+
 def test_what_batches_do_not_take_is_refused():
     """In words that say what is valid."""
     quadruped = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
