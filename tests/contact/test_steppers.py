@@ -549,10 +549,11 @@ def test_a_period_that_fails_leaves_no_impulses(stepper):
         np.testing.assert_array_equal(other, known)
 
 
+@pytest.mark.parametrize("stepper", ["stewart_trinkle", "event_driven"])
 @pytest.mark.parametrize("name", ["q", "qd"])
-def test_what_is_not_finite_is_named(name):
-    """A velocity was called a position."""
-    sim = dyn.ContactSimulator(point_mass(), {"stepper": "event_driven"}, period=H)
+def test_what_is_not_finite_is_named(name, stepper):
+    """A velocity was called a position by one, and a position a velocity by the other."""
+    sim = dyn.ContactSimulator(point_mass(), {"stepper": stepper}, period=H)
     setattr(sim, name, getattr(sim, name) * np.nan)
     what = {"q": "position", "qd": "velocity"}[name]
     with pytest.raises(dyn.NonFiniteError, match=f"the {what} is not finite") as raised:

@@ -337,8 +337,9 @@ class ArrayStep:
             with_forces: Whether forces act on bodies.
 
         Raises:
-            NonFiniteError: The velocity is not finite. Errors of Programs and of Python
-                functions called by the step pass through.
+            NonFiniteError: The position before the step, or the velocity, is not
+                finite. Errors of Programs and of Python functions called by the step
+                pass through.
         """
         result = -1
         while result < 0:
@@ -359,7 +360,9 @@ class ArrayStep:
                 q, qd = self.setup.moved(q, qd, self.h - self.setup.remaining)
             program = self.setup.terms(with_forces)
             program(q, qd, self._tau, self.h, *forces, *self._payload)
-        raise NonFiniteError("contacts: the velocity is not finite", "qd")
+        whole = np.isfinite(self._q).all()
+        name, what = ("qd", "velocity") if whole else ("q", "position")
+        raise NonFiniteError(f"contacts: the {what} is not finite", name)
 
     def fill_terms(
         self,
