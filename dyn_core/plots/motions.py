@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import SettingError
 from dyn_core.plots.figures import COLOURS, STYLES, Curve, Panel, draw
 
 LABELS = {
@@ -50,8 +51,11 @@ def plot_motion(
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        ValueError: There is no row, or an array has another number of rows than t.
+        SettingError: There is no row.
+        ValueError: An array has another number of rows than t.
     """
+    if not len(t):
+        raise SettingError("a motion without rows cannot be drawn", "t")
     panels = []
     rows = thinned(len(t))
     there = [key for key in LABELS if columns.get(key) is not None]

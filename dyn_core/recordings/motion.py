@@ -204,8 +204,8 @@ class MotionRecord:
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
-            SettingError: The name of the file is not valid, or it cannot be written.
-            ValueError: The motion has no rows.
+            SettingError: The name of the file is not valid, it cannot be written, or
+                the motion has no rows.
         """
         if path is not None:
             check_plot(path)

@@ -174,7 +174,7 @@ class Recording(NearAttributes):
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
-            SettingError: The name is not valid, or the file cannot be written.
-            ValueError: The run has no rows.
+            SettingError: The name is not valid, the file cannot be written, or the run
+                has no rows.
         """
         return self.motion.plot(path, self.model.name, self.energy)

@@ -282,6 +282,11 @@ def test_a_recording_draws_itself(tmp_path, capsys):
     assert levels == set(map(float, limit))
     with pytest.raises(dyn.SettingError, match="ends with"):
         run.plot(str(tmp_path / "run.xyz"))
+    empty = dyn.simulate(model, duration=0.0)
+    for plot in (empty.plot, empty.motion.plot):
+        with pytest.raises(dyn.SettingError, match="without rows cannot be drawn"):
+            plot(str(tmp_path / "empty.svg"))
+    assert not (tmp_path / "empty.svg").exists()
 
 
 def _drawn(figure):
