@@ -157,6 +157,19 @@ def test_a_clean_robot_has_no_findings():
     assert "0 errors, 0 warnings, 0 hints" in report.summary
 
 
+def test_velocities_in_degrees_are_found_at_continuous_joints_too():
+    """Their position limits do not act, but show the unit that the file was written in."""
+    text = CLEAN.replace('type="revolute"', 'type="continuous"')
+    degrees = LIMIT.replace("2", "180").replace('velocity="3"', 'velocity="200"')
+    report = dyn.doctor(text.replace(LIMIT, degrees), extras=ARMATURE, samples=60)
+    finding = next(x for x in report.findings if x.code == "limits-in-degrees")
+    assert [x.fact for x in finding.places] == ["velocity 200 rad/s"]
+    fast = text.replace('velocity="3"', 'velocity="200"')
+    assert "limits-in-degrees" not in codes(
+        dyn.doctor(fast, extras=ARMATURE, samples=60)
+    )
+
+
 def test_every_kind_of_finding_has_its_robot():
     """No kind of finding without a robot that has it, and none beside the catalogue."""
     assert set(CASES) == set(CATALOGUE)

@@ -604,13 +604,14 @@ def _absent(joint: JointFacts, what: str) -> str:
 def _angles(joint: JointFacts) -> Problems:
     """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
-    Position limits of a revolute joint look so beyond 20 rad (TURNS), the velocity
-    limit above 90 rad/s (FAST), but only if a position limit looks so, too. Limits of
-    1e4 (ENDLESS) or more count as none. Nothing for other kinds of joint.
+    Position limits look so beyond 20 rad (TURNS), the velocity limit above 90 rad/s
+    (FAST), but only if a position limit looks so, too. Limits of 1e4 (ENDLESS) or more
+    count as none. Nothing for joints other than revolute and continuous; position
+    limits of a continuous joint do not act and only give its velocity limit away.
     """
     if joint.kind not in ("revolute", "continuous"):
         return
-    low, high = joint.range
+    low, high = (joint.limits.get(side, 0.0) for side in ("lower", "upper"))
     wide = [x for x in (low, high) if TURNS < abs(x) < ENDLESS]
     if wide and joint.kind == "revolute":
         yield "limits-in-degrees", f"[{low:g}, {high:g}] rad"
