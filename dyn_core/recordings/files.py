@@ -26,7 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import DynError, SettingError, one_line, warn, why_no_json
+from dyn_core.errors import (
+    DynError,
+    SettingError,
+    ShapeError,
+    one_line,
+    warn,
+    why_no_json,
+)
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot, in_degrees
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
@@ -403,11 +410,9 @@ def read_motion(
 
     Raises:
         SettingError: The file cannot be read, its content or extension is not valid, or
-            a column is missing or repeated; an NPZ file without names has not as many
-            columns as the robot has coordinates; or a topic is given for an NPZ or CSV
-            file.
-        ShapeError: Arrays of a bag do not match each other; or columns called 1, 2, ...
-            are not as many as the robot's.
+            a column is missing or repeated; columns without names, or called 1, 2, ...,
+            are not as many as the robot's; or a topic is given for an NPZ or CSV file.
+        ShapeError: Arrays of a bag do not match each other.
         UnsupportedError: The file is a bag, and rosbags is not installed; or `model` is
             no robot.
     """
@@ -425,7 +430,10 @@ def read_motion(
         record = read_bag(file, joint_states, commands, joints)
     if model is None:
         return record
-    record = record.of(model)
+    try:
+        record = record.of(model)
+    except ShapeError as error:
+        raise SettingError(one_line(f"{path}: {error}"), "file") from error
     if doubt := in_degrees(model, "q", record.q):
         warn(f"{path}: {doubt}", 3)
     return record

@@ -272,6 +272,18 @@ def test_bad_motions_are_refused_with_their_row():
         motion.of(dyn.load("arm7").lock({"joint1": 0.0}))
 
 
+def test_files_with_another_number_of_columns_are_refused_by_one_error(tmp_path):
+    """Whether an NPZ has no names, or names its columns 1, 2, ...; the file is named."""
+    t, q = np.arange(3.0), np.zeros((3, 3))
+    np.savez(tmp_path / "bare.npz", t=t, q=q)
+    np.savez(tmp_path / "numbered.npz", t=t, q=q, names=["1", "2", "3"])
+    (tmp_path / "numbered.csv").write_text("t,q.1,q.2,q.3\n0,0,0,0\n1,0,0,0\n")
+    for name in ("bare.npz", "numbered.npz", "numbered.csv"):
+        with pytest.raises(dyn.SettingError, match=f"{name}: q: wanted .*2") as caught:
+            read_motion(tmp_path / name, dyn.load("two_link"))
+        assert caught.value.setting == "file"
+
+
 def test_nothing_is_written_by_halves(tmp_path, monkeypatch):
     """A failure while writing leaves the old file, and no other one."""
     motion = random_motion(dyn.load("two_link"))
