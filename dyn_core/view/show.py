@@ -13,7 +13,7 @@ from dyn_core.planar.chain.states import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.recordings import Recording
 from dyn_core.tasks import RobotTask, Task
-from dyn_core.validation import float_array, known_keywords
+from dyn_core.validation import float_array, known_keywords, shaped_array
 from dyn_core.view import replay
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.planar_scene import ChainScene, ObjectScene, task_scene
@@ -128,7 +128,7 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
         if interval is None:
             raise ShapeError("t", f"{len(rows)} times", "None")
         t = interval * np.arange(len(rows))
-    times = float_array("t", t, f"shape ({len(rows)},)")
+    times = shaped_array("t", t, (len(rows),))
     if isinstance(what, RobotTask):
         return replay.of_arrays(what.model, times, what.rows(rows).q)
     if isinstance(what, Model):

@@ -389,6 +389,14 @@ def test_states_that_do_not_fit_are_refused(name, states):
         run_of(what, states, [0.0, 1.0])
 
 
+@pytest.mark.parametrize("t", [5.0, [], [[5.0]], [1.0, 2.0]])
+def test_times_that_do_not_fit_are_refused(t):
+    """One time for each state, also for one state alone."""
+    arm = dyn.load("arm7")
+    with pytest.raises(ShapeError, match=r"t: wanted shape \(1,\), got shape"):
+        run_of(arm, arm.neutral(), t)
+
+
 def test_joint_forces_have_a_row_for_each_time():
     model, recording = _arm_run()
     with pytest.raises(ShapeError, match="tau: wanted 5 rows as t has, got 4"):
