@@ -168,25 +168,20 @@ class VisualScene(ABC):
     ) -> Camera:
         """Return a camera that sees the parts in all poses.
 
-        It sees a cube of 1 m about the origin if there are no parts to be seen, if one
-        of them has no corners, or if a corner or pose is not finite.
+        It sees a cube of 1 m about the origin if there are no parts to be seen, or if a
+        corner or pose is not finite.
 
         Args:
             several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts.
             parts: Parts to be seen; None: all visual parts, made if they are not yet.
-                Ground is ignored.
+                Ground and parts without corners are ignored.
         """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for part in self.parts() if parts is None else parts:
-            if self.is_ground(part):
+            points = part.triangles.vertices
+            if self.is_ground(part) or not len(points):
                 continue
-            corners = np.unique(
-                [
-                    part.triangles.vertices.min(axis=0, initial=np.inf),
-                    part.triangles.vertices.max(axis=0, initial=-np.inf),
-                ],
-                axis=0,
-            )
+            corners = np.unique([points.min(axis=0), points.max(axis=0)], axis=0)
             ends = np.array(np.meshgrid(*corners.T)).reshape(3, -1).T
             poses = several[:, part.body]
             points = np.einsum("nij,kj->nki", poses[:, :3, :3], ends)

@@ -1,5 +1,6 @@
 """What is shown of robots: parts, poses, sliders."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -289,6 +290,18 @@ def test_a_floating_robot_stands_on_the_ground():
     )
     assert lowest == pytest.approx(0.0, abs=1e-9)
     assert scene.camera(poses[None]).floor == 0.0
+
+
+def test_the_camera_sees_parts_beside_one_without_corners():
+    """A mesh file may have no triangle; only if no part has corners it sees a cube."""
+    scene = RobotScene(dyn.load(PRIMITIVES))
+    poses, parts = scene.poses(scene.start())[None], scene.parts()
+    void = solids.Triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
+    empty = replace(parts[0], name="empty", triangles=void)
+    whole, beside = scene.camera(poses), scene.camera(poses, (empty, *parts))
+    np.testing.assert_array_equal(beside.target, whole.target)
+    assert beside.size == whole.size > 2
+    assert scene.camera(poses, [empty]).size == pytest.approx(np.sqrt(3))
 
 
 def test_robots_without_shapes_are_rods_and_joints():
