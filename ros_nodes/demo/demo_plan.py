@@ -55,6 +55,24 @@ class Waypoints:
     positions: np.ndarray
 
 
+def range_near_zero(model: dyn.Model, most: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranges of the joints cut to [-most, most], (nv,) each [rad | m].
+
+    The result is finite lower and upper ends. A range beyond [-most, most] is not cut;
+    a missing limit of it is taken 2 from the other one.
+
+    Args:
+        model: Robot whose joints have one coordinate each.
+        most: Largest absolute value, above 0 [rad | m].
+    """
+    low, high = np.maximum(model.lower, -most), np.minimum(model.upper, most)
+    bad = high < low
+    lower, upper = model.lower[bad], model.upper[bad]
+    low[bad] = np.where(np.isinf(lower), upper - 2.0, lower)
+    high[bad] = np.where(np.isinf(upper), lower + 2.0, upper)
+    return low, high
+
+
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion of all joints, or of the active ones of a robot with loops.
 
@@ -69,10 +87,7 @@ def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     Raises:
         InfeasibleError: Loops of the robot cannot be closed within the limits.
     """
-    low = np.maximum(model.lower, -1.5)
-    high = np.minimum(model.upper, 1.5)
-    bad = high < low
-    low[bad], high[bad] = model.lower[bad], model.upper[bad]
+    low, high = range_near_zero(model, 1.5)
     middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)
     sign = np.where(np.arange(model.nv) % 2, -1.0, 1.0)
     times = np.array([0.3, 0.7, 1.0]) * duration

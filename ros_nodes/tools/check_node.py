@@ -27,6 +27,7 @@ from dyn_core.model.sources.arguments import READING, load_with, robot_settings
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.testing import bit_flips
 from dyn_core.validation import dump_yaml
+from ros_nodes.demo.demo_plan import range_near_zero
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
@@ -287,14 +288,9 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 def _place(model: Model) -> np.ndarray:
     """Return a position of the robot within its limits, (nv,) [rad | m].
 
-    It is at 60 % of the range of each joint, cut to [-1, 1] where they overlap. Else a
-    missing limit is taken 2 from the other one.
+    It is at 60 % of the range of each joint, cut by `range_near_zero` to [-1, 1].
     """
-    low, high = np.maximum(model.lower, -1.0), np.minimum(model.upper, 1.0)
-    bad = high < low
-    lower, upper = model.lower[bad], model.upper[bad]
-    low[bad] = np.where(np.isinf(lower), upper - 2.0, lower)
-    high[bad] = np.where(np.isinf(upper), lower + 2.0, upper)
+    low, high = range_near_zero(model, 1.0)
     return np.asarray(low + 0.6 * (high - low))
 
 

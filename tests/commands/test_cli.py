@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -528,6 +529,18 @@ def test_demo_keeps_to_the_limits_of_joints_in_loops(tmp_path, limit):
         assert (model.lower <= q).all() and (q <= model.upper).all()
         assert np.abs(constraint_rows(model, 0.0)(q, 0 * q)[0]).max() < 1e-9
     assert np.ptp(plan.positions, axis=0).min() > 0.03
+
+
+def test_demo_moves_joints_with_limits_of_one_side():
+    """A missing limit beside one outside [-1.5, 1.5] gives no infinite waypoint."""
+    robot = SimpleNamespace(
+        lower=np.array([2.0, -np.inf, -np.inf]), upper=np.array([np.inf, -2.0, np.inf]),
+        velocity_limit=np.full(3, np.inf), nv=3, loops=(),
+    )  # fmt: skip
+    plan = plan_waypoints(robot, 6.0)
+    np.testing.assert_allclose(plan.start, [3.0, -3.0, 0.0])
+    assert ((robot.lower <= plan.positions) & (plan.positions <= robot.upper)).all()
+    np.testing.assert_allclose(np.ptp(plan.positions, axis=0), 0.8)
 
 
 def test_the_picture_of_a_demo_names_what_matters(monkeypatch):
