@@ -173,7 +173,7 @@ class FormerTopics(Node):
 
             def received(message: Any) -> None:
                 warn()
-                callback(message)
+                made.callback(message)  # it may have been guarded since
 
             choices.pop("qos_overriding_options", None)  # parameters have present names
             quality = made.qos_profile

@@ -41,6 +41,22 @@ def test_a_message_on_the_former_name_is_received(node, ros, capfd):
     other.destroy_node()
 
 
+def test_a_callback_is_guarded_under_both_names(node):
+    """Session.keep contains exceptions of either, and closes both."""
+    from std_msgs.msg import Float64
+
+    from ros_nodes.base.session import Session
+
+    session = Session(node)
+    session.keep(node.create_subscription(Float64, "radius", lambda _: 1 / 0, 1))
+    both = [x for x in node.subscriptions if x.topic_name in ("/radius", "/size")]
+    for calls in (2, 2):
+        for subscription in both:
+            subscription.callback(Float64())
+        assert node.callbacks.count == calls == sum(node.callbacks.counts.values())
+        session.open = False
+
+
 def test_a_subscriber_to_the_former_name_receives(node, ros, capfd):
     """It receives what the present name publishes; only it makes the log say so."""
     import rclpy
