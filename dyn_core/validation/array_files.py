@@ -145,10 +145,10 @@ def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
 def csv_table(file: Path) -> CsvTable:
     """Return the columns of a CSV: numbers below one line of labels.
 
-    Empty lines are skipped. Lines that begin with # are comments; `# units:` before the
-    labels gives units, separated by commas. An empty cell becomes NaN; NaN and infinity
-    pass. The result has `units` (empty without such a line), `labels`, and `numbers`
-    (rows, columns).
+    Empty lines and lines of blanks are skipped. Lines that begin with # are comments;
+    `# units:` before the labels gives units, separated by commas. An empty cell becomes
+    NaN; NaN and infinity pass. The result has `units` (empty without such a line),
+    `labels`, and `numbers` (rows, columns).
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or not valid CSV, separates
@@ -156,22 +156,22 @@ def csv_table(file: Path) -> CsvTable:
             labels, no row of numbers, a row whose length differs from the labels, or a
             cell that is not a number (names row and column).
     """
-    with _csv_lines(file, "utf-8-sig") as lines:
+    with _csv_lines(file) as lines:
         units, labels = _head(lines)
         return CsvTable(units, labels, _numbers(lines, labels))
 
 
 def csv_rows(file: Path) -> list[list[str]]:
-    """Return the cells of a CSV as strings, row by row, without empty rows.
+    """Return the cells of a CSV as strings, row by row.
 
-    Lines that begin with # are rows like any other; rows may differ in length. A
-    byte-order mark stays at the start of the first cell.
+    Empty lines and lines of blanks are skipped. Lines that begin with # are rows like
+    any other; rows may differ in length.
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.
     """
-    with _csv_lines(file, "utf-8") as lines:
-        return [row for row in csv.reader(lines) if row]
+    with _csv_lines(file) as lines:
+        return list(_rows(lines))
 
 
 def cell_number(cell: str) -> float:
@@ -186,20 +186,21 @@ def cell_number(cell: str) -> float:
     return float(cell)
 
 
+def _rows(lines: TextIO) -> Iterator[list[str]]:
+    """Return the rows of a CSV; empty lines and lines of blanks are skipped."""
+    return csv.reader(line for line in lines if line.strip())
+
+
 @contextmanager
-def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
+def _csv_lines(file: Path) -> Iterator[TextIO]:
     """Context manager that yields an open CSV as text; errors become SettingErrors.
 
-    They are OSError, UnicodeDecodeError, csv.Error and ValueError raised in the body of
-    the `with` statement; a ValueError has the reason alone, the SettingError names the
-    file.
-
-    Args:
-        file: Path of the file.
-        encoding: Encoding, such as "utf-8".
+    A byte-order mark is skipped. Errors are OSError, UnicodeDecodeError, csv.Error and
+    ValueError raised in the body of the `with` statement; a ValueError has the reason
+    alone, the SettingError names the file.
     """
     try:
-        with file.open(newline="", encoding=encoding) as lines:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
             yield lines
     except OSError as error:
         raise SettingError(f"{file}: {why_unread(error)}", "file") from error
@@ -276,7 +277,7 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
 def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers (rows, columns) cell by cell; an empty cell becomes NaN.
 
-    Empty lines and lines that begin with # are skipped.
+    Empty lines, lines of blanks and lines that begin with # are skipped.
 
     Args:
         lines: The open file, behind the labels; it is read to the end.
@@ -290,8 +291,8 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
             character of value 0.
     """
     rows: list[list[float]] = []
-    for row in csv.reader(lines):
-        if not row or row[0].startswith("#"):
+    for row in _rows(lines):
+        if row[0].startswith("#"):
             continue
         if len(row) != len(labels):
             raise ValueError(

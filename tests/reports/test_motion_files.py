@@ -12,6 +12,7 @@ import dyn_core as dyn
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.recordings import files as motion_files
+from dyn_core.validation.array_files import csv_rows, csv_table
 
 KINDS = ("q", "qd", "qdd", "tau")
 
@@ -245,6 +246,16 @@ def test_an_empty_cell_is_not_known(tmp_path):
         motion.checked(["q"])
     write_motion(motion, tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text().splitlines()[-1] == "1.0,"
+
+
+def test_lines_of_blanks_are_empty_and_a_byte_order_mark_is_dropped(tmp_path):
+    """As spreadsheets and editors leave them; in tables of numbers and in rows of text."""
+    path = tmp_path / "a.csv"
+    path.write_text("t,q[a]\n \n0,1\n  \t\n\n1,2\n \n", encoding="utf-8-sig")
+    np.testing.assert_array_equal(csv_table(path).numbers, [[0.0, 1.0], [1.0, 2.0]])
+    assert csv_rows(path) == [["t", "q[a]"], ["0", "1"], ["1", "2"]]
+    path.write_text("t,q[a],q[b]\n0,1,2\n,,\n")
+    assert np.isnan(csv_table(path).numbers[1]).all()
 
 
 def test_bad_motions_are_refused_with_their_row():
