@@ -461,6 +461,20 @@ def _moving(mujoco, model, data):
     return _two_bodies(q, qd, np.array([*a0, data.qacc[6]]))
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [(0, 1), (1, 0), (0, 2), (1, 1)])
+def test_mujoco_inertias_of_numbers_that_are_not_finite(place, bad):
+    """They are no finite moments, in whichever triangle; the other bodies stay."""
+    both = np.tile(I6[0], (2, 1, 1))
+    both[(0, *place)] = bad
+    try:
+        moments = to.mujoco_inertia(both).inertia
+    except np.linalg.LinAlgError:
+        return
+    assert np.isnan(moments[0]).all()
+    _same(moments[1], to.mujoco_inertia(I6[0]).inertia)
+
+
 def test_mujoco_inertias():
     """body_mass, ipos, iquat, inertia of the loaded model, and cinert."""
     mujoco, model, data = _mujoco(I6)

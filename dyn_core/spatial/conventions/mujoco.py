@@ -307,12 +307,12 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 
     The moments are sorted, largest first; the quaternions are (w, x, y, z), w >= 0, and
     rotate from the principal axes to the body's. The com of a body without mass is the
-    origin. Ours are [angular; linear] about the body's origin in its axes. The upper
-    triangle of the rotational block is not read. NaN or infinity gives NaN, or raises
+    origin. Ours are [angular; linear] about the body's origin in its axes. Of the
+    rotational block the symmetric part counts. NaN or infinity gives NaN, or raises
     numpy's LinAlgError.
     """
     m, c, Ic = inertia_parts(I)
-    moments, axes = np.linalg.eigh(Ic)
+    moments, axes = np.linalg.eigh((Ic + transposed(Ic)) / 2)  # eigh reads one half
     moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
     axes[..., 2] *= np.sign(np.linalg.det(axes))[..., None]
     return MujocoInertia(m, c, quaternion_to_wxyz(quaternion(axes)), moments)
