@@ -15,7 +15,7 @@ from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.tasks.task import OPEN, UNIT, Task
-from dyn_core.validation import Quantity, Whole, known_keywords
+from dyn_core.validation import Quantity, Whole, finite_array, known_keywords, refuse
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -52,9 +52,10 @@ class ChainTask(Task):
         rounds, window: Options of the solver chain_fixed_step.
 
     Raises:
-        ModelError: An attribute is invalid as in Task, `theta` has not n-1 numbers,
-            `motors` are not na different joints of 0..n-2, or `rounds` or `window` is
-            out of range, or a spread or `effort_cost` is negative.
+        ModelError: An attribute is invalid as in Task, `system` is no ChainModel,
+            `theta` has not n-1 finite numbers, `motors` are not na different joints of
+            0..n-2, or `rounds` or `window` is out of range, or a spread or
+            `effort_cost` is negative.
         SettingError: The constructor got an unknown keyword.
 
     Source: WAW-15.5.
@@ -73,10 +74,13 @@ class ChainTask(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.system, ChainModel):
+            refuse(f"{self.name}: system", self.system, "a ChainModel")
         n = self.system.n
-        if len(self.theta) != n - 1:
+        if len(finite_array(f"{self.name}: theta", self.theta)) != n - 1:
             raise ModelError(f"{self.name}: theta must have {n - 1} numbers", "theta")
-        good = all(map(Whole(0, n - 2).takes, self.motors))
+        takes = Whole(0, n - 2).takes
+        good = np.iterable(self.motors) and all(map(takes, self.motors))
         if not good or len(set(self.motors)) != self.na:
             raise ModelError(
                 f"{self.name}: motors must be {self.na} different joints of 0..{n - 2},"

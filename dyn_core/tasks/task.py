@@ -19,7 +19,7 @@ from dyn_core.problems import Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
-from dyn_core.validation import Whole, known_name
+from dyn_core.validation import Whole, finite_array, known_name, refuse
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
@@ -88,7 +88,7 @@ class Task(System):
     Raises:
         ModelError: dt is not finite or not > 0, substeps or max_steps is no integer >=
             1, the scheme is not supported, the bounds are not finite with minimum <
-            maximum, or a choice is outside them.
+            maximum, or a choice is not na finite numbers within them.
 
     Source: WAW-15.5.
     """
@@ -112,8 +112,10 @@ class Task(System):
             raise ModelError(
                 f"{self.name}: scheme {self.scheme!r}; valid: {valid}", "scheme"
             )
-        for choice in self.choices or ():
-            if len(choice) != self.na or any(choice < low) or any(choice > high):
+        choices = () if self.choices is None else self.choices
+        for choice in choices if np.iterable(choices) else [choices]:
+            row = np.array(finite_array(f"{self.name}: choice", choice))
+            if len(row) != self.na or any(row < low) or any(row > high):
                 raise ModelError(
                     f"{self.name}: choice {choice} is not within action_bounds"
                     f" {self.action_bounds}",
@@ -299,8 +301,9 @@ class ObjectTask(Task):
         spread: Half-widths of the uniform distribution of initial states, 2 nq.
 
     Raises:
-        ModelError: An attribute is invalid as in Task, `home` or `spread` has not 2 nq
-            numbers, or the actions do not give one number for each effort of `system`.
+        ModelError: An attribute is invalid as in Task, `system` is no PlanarObject,
+            `home` or `spread` has not 2 nq finite numbers, or the actions do not give
+            one number for each effort of `system`.
     """
 
     schemes = ("euler", "semi_implicit", "rk4")
@@ -311,8 +314,11 @@ class ObjectTask(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.system, PlanarObject):
+            refuse(f"{self.name}: system", self.system, "a PlanarObject")
         for key in ("home", "spread"):
-            if len(getattr(self, key)) != self.ns:
+            row = finite_array(f"{self.name}: {key}", getattr(self, key))
+            if len(row) != self.ns:
                 raise ModelError(f"{self.name}: {key} must have {self.ns} numbers", key)
         inputs, nu = len(self.control([0.0] * self.na)), self.system.nu
         if inputs != nu:
