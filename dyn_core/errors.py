@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 SHOWN = 12  # maximum number of valid names in a message
 LONGEST = 600  # maximum characters of a message on one line
 MOST = 4000  # maximum characters of any message
+_INSIDE = ("dyn_core", "dyn_plugins", "ros_nodes", *sys.stdlib_module_names)
 LISTED_BY = {  # last word of a kind of name: the command that prints all of them
     "command": "dyn --help",
     "joint": "dyn info ROBOT",
@@ -356,21 +357,26 @@ def _begins(known: str, name: str) -> bool:
     return bool(name) and known.lower().startswith(name[:_RUN].lower())
 
 
-def warn(message: str, stacklevel: int = 2) -> None:
-    """Issue a DynWarning; where warnings are errors, print it to stderr instead.
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Issue a warning that names the user's line: outside of dyn_ros and Python."""
+    frame, name = sys._getframe(1), "__name__"
+    while frame.f_back and str(frame.f_globals.get(name)).split(".")[0] in _INSIDE:
+        frame = frame.f_back
+    scope, code = frame.f_globals, frame.f_code
+    where = code.co_filename, frame.f_lineno, scope.get(name)
+    seen = scope.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, *where, seen)
 
-    Args:
-        message: Text of the warning.
-        stacklevel: Line that the warning names: 1 is the line that calls this function,
-            2 the line that calls the function of that line, and so on.
-    """
+
+def warn(message: str) -> None:
+    """Issue a DynWarning; where warnings are errors, print it to stderr instead."""
     try:
-        warnings.warn(message, DynWarning, stacklevel=stacklevel + 1)
+        warn_user(message, DynWarning)
     except DynWarning:
         print(f"warning: {message}", file=sys.stderr)
 
 
-def renamed(what: str, old: str, new: str, stacklevel: int = 2) -> str:
+def renamed(what: str, old: str, new: str) -> str:
     """Return the sentence about a name that changed, and issue a DeprecationWarning.
 
     Where warnings are errors the warning is not issued: the old name is still valid.
@@ -378,13 +384,12 @@ def renamed(what: str, old: str, new: str, stacklevel: int = 2) -> str:
     Args:
         what: Kind of the name, such as "solver".
         old, new: Former and present name.
-        stacklevel: As that of `warn`.
     """
     message = (
         f"the {what} '{old}' is now '{new}'; the old name goes with the next release"
     )
     with contextlib.suppress(DeprecationWarning):
-        warnings.warn(message, DeprecationWarning, stacklevel=stacklevel + 1)
+        warn_user(message, DeprecationWarning)
     return message
 
 

@@ -104,4 +104,4 @@ class Rules:
             ("filter_time", self.differentiate, "velocities that are differentiated"),
         ):
             if getattr(self, name) != getattr(type(self), name) and not acts:
-                warn(f"{name} changes nothing here: it acts with {valid}", 3)
+                warn(f"{name} changes nothing here: it acts with {valid}")

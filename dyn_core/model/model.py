@@ -563,7 +563,7 @@ class Model(Immutable, Tree, System):
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         made = self.rebuilt(lock={**self.build.lock, **joints})
-        warn_of(self.name, [x for x in made.warnings if x not in self.warnings], 2)
+        warn_of(self.name, [x for x in made.warnings if x not in self.warnings])
         return made
 
     def drive(self, joint: str, pose: Drive) -> Model:

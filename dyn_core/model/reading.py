@@ -100,9 +100,7 @@ def complete_model(
     )
     with seldom_collected():
         model = assemble(build)
-    # The level of the user's line: its call passes known_keywords, the public function
-    # and the reader.
-    warn_of(model.name, model.warnings, stacklevel=5)
+    warn_of(model.name, model.warnings)
     return model
 
 

@@ -375,7 +375,7 @@ def _linear(
             f"period {period:g} s is long: nothing acts on what happens within it;"
             " valid: seconds, such as 0.001"
         )
-    warn_of(model.name, [doubt for doubt in doubts if doubt], stacklevel=4)
+    warn_of(model.name, [doubt for doubt in doubts if doubt])
     driven = [k for name in joints for k in _indices(model, name)]
     gravity = solver(GRAVITY_FORCE.name).build
     hold = gravity(model, joint_springs=True, finite=True)(q)

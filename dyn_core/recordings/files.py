@@ -435,7 +435,7 @@ def read_motion(
     except ShapeError as error:
         raise SettingError(one_line(f"{path}: {error}"), "file") from error
     if doubt := in_degrees(model, "q", record.q):
-        warn(f"{path}: {doubt}", 3)
+        warn(f"{path}: {doubt}")
     return record
 
 

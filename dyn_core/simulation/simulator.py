@@ -485,7 +485,7 @@ def simulate(
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
     check_begin(begin, progress, count)
-    warn_of(model.name, robot.warnings, stacklevel=2)
+    warn_of(model.name, robot.warnings)
     rows = _RunRecorder(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):
@@ -507,7 +507,7 @@ def simulate(
     dropped = rows.without_effect(robot.prescribed)
     if isinstance(robot, ContactSimulator):
         dropped += robot.fallen() + robot.unsolved()
-    warn_of(model.name, dropped, stacklevel=2)
+    warn_of(model.name, dropped)
     return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 
 

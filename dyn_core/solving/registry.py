@@ -128,7 +128,7 @@ class Registry:
         """
         if str(error) not in map(str, self.failures):
             self.failures.append(error)
-            warn(f"{LEFT_OUT}: {error}", stacklevel=3)
+            warn(f"{LEFT_OUT}: {error}")
 
     def register(self, plugin: Any, who: str | None = None) -> None:
         """Register a module or object with hook implementations.
@@ -281,7 +281,7 @@ class Registry:
             return default
         for each in self._solvers.values():
             if each.former and each.former == name:
-                renamed("solver", name, each.name, 4)
+                renamed("solver", name, each.name)
                 return each
         wanted = wanted or problem
         known = self._of_signature(wanted, references=True)

@@ -504,7 +504,7 @@ def with_present_names(
                     f" valid: {field.name} alone",
                     field.name,
                 )
-            sentence = renamed(what, field.former, field.name, 3)
+            sentence = renamed(what, field.former, field.name)
             if tell is not None:
                 tell(sentence)
             now = {field.former: field.name}

@@ -184,7 +184,7 @@ def of_arrays(
             wanted = f"{width} columns as '{model.name}' has"
             raise ShapeError(name, wanted, f"shape {array.shape}")
     if doubt := in_degrees(model, "q", q):
-        warn(doubt, 3)
+        warn(doubt)
     scene = RobotScene(model)
     curves: dict[str, tuple[Sequence[str], np.ndarray]] = {}
     single = [i for i in model.independent if model.joint[i].nq == 1]

@@ -1,11 +1,14 @@
 """Wrong arguments of the library: each error is ours and says what would be valid."""
 
+import contextlib
 import copy
 import inspect
 import math
 import pickle
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -14,7 +17,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.authoring import require
 from dyn_core.batch import map_rows
-from dyn_core.control import Payload
+from dyn_core.control import Payload, Rules
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.identification import evaluate
 from dyn_core.kinematics import InverseKinematics
@@ -157,6 +160,48 @@ def test_a_slide_beyond_its_limits_hides_no_degrees():
     for rows in ([[0.0, 9.0]], [[20.0, 9.0]]):
         assert in_degrees(model, "q", np.array(rows)) == said
     assert in_degrees(model, "q", np.array([[20.0, 6.0]])) == ""
+
+
+def _line_of_joints():
+    """Make a chain on a line whose normal has length 2."""
+    bound = {"kind": {0: "line"}, "s": {0: (0.0, 2.0)}}
+    return dyn.planar.make_chain([1.0], [1.0, 1.0], constraints=bound)
+
+
+def _short_window():
+    chain = dyn.planar.make_chain([1.0], [1.0, 1.0])
+    x, v = [[0, 0], [1, 0]], [[0, 0], [0, 0]]
+    dyn.planar.ChainSimulator(chain, x, v, dt=0.01, window=0.03, scheme="quantum")
+
+
+POSE = [0.3, 0.0, 0.5, 0.0, 0.0, 0.0, 2.0]  # its quaternion has length 2
+DOUBTFUL = {
+    "pose": lambda arm: InverseKinematics(arm, "tool")(POSE, arm.neutral()),
+    "poses": lambda arm: InverseKinematics(arm, "tool").many([POSE, POSE]),
+    "load": lambda arm: dyn.load("arm7", lock={"joint4": 90.0}),
+    "lock": lambda arm: arm.lock({"joint4": 90.0}),
+    "simulate": lambda arm: _run(arm, q0=[90.0] * 7),
+    "view": lambda arm: run_of(arm, [90.0] * 7),
+    "lqr": lambda arm: dyn.lqr(arm, [90.0] * 7, 1.0, 1.0),
+    "kalman": lambda arm: dyn.kalman(arm, [90.0] * 7, {"position": 1e-3}, period=1e-3),
+    "rules": lambda arm: Rules(filter_time=0.5),
+    "replaced rules": lambda arm: replace(Rules(), filter_time=0.5),
+    "former name": lambda arm: dyn.solver("old_name"),
+    "chain": lambda arm: _line_of_joints(),
+    "window": lambda arm: _short_window(),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_warnings_name_the_line_of_the_user(name, shipped, monkeypatch):
+    """Not a line of the library, however deep in it the doubt arises."""
+    monkeypatch.setattr(dyn.solver("aba"), "former", "old_name")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with contextlib.suppress(dyn.DynError):
+            DOUBTFUL[name](shipped["arm7"])
+    assert caught
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 @pytest.mark.parametrize("world", [None, "floor"])

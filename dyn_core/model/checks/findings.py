@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from warnings import warn
 
-from dyn_core.errors import ModelError, ModelWarning, one_line
+from dyn_core.errors import ModelError, ModelWarning, one_line, warn_user
 
 SHOWN = 3  # maximum number of names in one warning, and of warnings in a ModelWarning
 PASS = "check='warn' lets it pass"
@@ -105,7 +104,7 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
+def warn_of(robot: str, warnings: Sequence[str]) -> None:
     """Issue one ModelWarning with the first 3 (SHOWN) warnings.
 
     The number of further ones is named. Nothing is issued if all are hints.
@@ -113,15 +112,13 @@ def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
     Args:
         robot: Name of the robot.
         warnings: Warnings; hints are left out.
-        stacklevel: Stack level of the warning as in warnings.warn; 1 is the caller's
-            line.
     """
     doubts = [x for x in warnings if not isinstance(x, Hint)]
     more = len(doubts) - SHOWN
     rest = f"; and {more} more in model.warnings" if more > 0 else ""
     if doubts:
         message = f"robot '{robot}': {'; '.join(doubts[:SHOWN])}{rest}"
-        warn(message, ModelWarning, stacklevel=stacklevel + 1)
+        warn_user(message, ModelWarning)
 
 
 def labelled(warning: str) -> str:

@@ -293,8 +293,7 @@ class Constraints:
                     f"s[{i}]",
                 )
             if abs(size - 1) > 1e-9:
-                message = f"s[{i}] has length {size:.6g}; it was normalised"
-                warn(message, stacklevel=3)
+                warn(f"s[{i}] has length {size:.6g}; it was normalised")
             normals[i] = _direction(row)
         on = joint_flags(active, n)
         if n and on[-1]:

@@ -137,8 +137,7 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
             "window",
         )
     if rings and window < 5 * dt:
-        message = f"window = {window} is below 5 dt = {5 * dt}: errors will ring"
-        warn(message, stacklevel=4)
+        warn(f"window = {window} is below 5 dt = {5 * dt}: errors will ring")
     return float(window)
 
 
