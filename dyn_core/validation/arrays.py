@@ -41,7 +41,7 @@ def known_keywords(target: _Target) -> _Target:
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     valid = [entry.name for entry in entries if entry.kind in named]
     known, name = frozenset(valid), target.__name__
-    ordered = [x.name for x in entries if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    ordered = [x.name for x in entries if x.kind <= Parameter.POSITIONAL_OR_KEYWORD]
     free = any(x.kind is Parameter.VAR_POSITIONAL for x in entries)
     most = sys.maxsize if free else len(ordered) + bound
 

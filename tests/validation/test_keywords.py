@@ -82,6 +82,10 @@ def test_too_many_arguments_by_position_lead_to_their_names():
     message = r"World takes \d+ arguments by position, got 99; valid: shapes"
     with pytest.raises(dyn.SettingError, match=message.replace("shapes", r"\w+, ")):
         dyn.World(*range(99))
+    places = known_keywords(lambda a, /, b=1, *, c=2: (a, b, c))
+    assert places(1, 3, c=4) == (1, 3, 4)
+    with pytest.raises(dyn.SettingError, match="2 .* got 3; valid: a, b; by name: c"):
+        places(1, 2, 3)
 
 
 def test_what_is_left_to_python_stays_python():
