@@ -286,10 +286,9 @@ class BatchRun:
     ) -> Iterator[None]:
         """Context manager of an open journal and open result files.
 
-        Sets `journal`, which is closed at the end; None if there is none. Sets
-        `targets` to the result files or to new arrays in memory; arrays of the caller
-        stay, and None stays without results by rows. With `resume`, the chunk size of
-        an existing journal replaces a default `chunk`.
+        Sets `journal`, closed at the end, or None; and `targets` to result files or new
+        arrays in memory; arrays of the caller, or None, stay. With `resume`, the chunk
+        size of an existing journal replaces a default `chunk`.
 
         Args:
             path: Argument `journal` of map_rows; None: beside the result file, or no
