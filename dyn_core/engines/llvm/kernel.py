@@ -51,7 +51,7 @@ def compile_pieces(ir: str) -> list[bytes]:
     batch has.
 
     Args:
-        ir: LLVM IR.
+        ir: LLVM IR in which called functions come before their callers.
 
     Raises:
         CompileError: LLVM failed.
@@ -308,6 +308,8 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 
 def _from_disk(full: str) -> Kernel | None:
     """Return a kernel from disk, stored in memory too; None if there is none.
+
+    A damaged one counts as none. Its attribute `seconds` is the time of loading.
 
     The caller holds _LOADING. full: Variant and key of the kernel, VARIANT-KEY.
 

@@ -357,7 +357,8 @@ def _blocked(
 
     Args:
         inputs, outputs: Sizes of the ports.
-        tables: Byte offset of the tables of block addresses in the scratch memory.
+        tables: Byte offset of the tables of block addresses in the scratch memory,
+            inputs first.
         width: Lanes.
         begin: Instructions before the first block.
     """

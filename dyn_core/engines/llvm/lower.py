@@ -224,7 +224,7 @@ def fusions(
 
     Args:
         graph: Graph.
-        uses: Number of uses of each node.
+        uses: Number of uses of each node, as operand, output or requirement.
 
     Returns:
         A dict from the node of an addition or subtraction to (operation, operands),

@@ -37,7 +37,7 @@ def gather_calls(
         start: Register of the first row's address.
         stride: Register of the bytes from row to row.
         n: Number of columns.
-        to: Register of the block's address.
+        to: Register of the block's address; columns of zeros fill its last group.
     """
     group, lines = group_of(width), []
     for k in range(width // group):
@@ -58,7 +58,7 @@ def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str
     Args:
         width: Lanes.
         tag: Prefix of registers.
-        start: Register of the block's address.
+        start: Register of the block's address; all columns of its last group are read.
         n: Number of columns.
         to: Register of the first row's address.
     """

@@ -124,7 +124,7 @@ class LongTasks:
 
         Args:
             name: Name of the task; if one of this name exists already, that one is run
-                or awaited instead.
+                or awaited instead, and `then` is called with its job.
             task: Function without arguments.
             then: Called once after its end, on the thread that ran the queue, with the
                 job, which has `result` and `error` (None if it succeeded). If it raises

@@ -160,7 +160,7 @@ class ScaledRows:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _factor(self) -> list[str]:
-        """Return the instructions that load the number a as the vector %number."""
+        """Return the instructions that load the number at %a as the vector %number."""
         size = real_size(self.width)
         if self.width > 1 or self.lanes == 1:
             return [f"  %number = load {self.of}, ptr %a, align {size}"]
@@ -175,6 +175,9 @@ class ScaledRows:
         self, scaling: Scaling, tag: str, first: str, k: int, factor: str, rest: int
     ) -> list[str]:
         """Return the instructions that load, multiply and store one vector.
+
+        They read at %b, with `onto` also at %c, and store at %to. Without `onto` the
+        factor is %number.
 
         Args:
             scaling: Sign of the product, and whether it is added to c; its rest is
@@ -319,7 +322,8 @@ class Products:
         """Yield equal blocks of columns as (first column, vectors, rest, count).
 
         `count` blocks of `vectors` vectors follow each other; `rest` is the number of
-        entries of the last vector beyond the matrix.
+        entries of the last vector beyond the matrix: 0 but for the last block, which
+        is yielded alone if it has any.
 
         Args:
             columns: Columns of the result.
@@ -387,7 +391,7 @@ class Products:
     def _load(self, pointer: str, masked: int) -> str:
         """Return LLVM text that loads a vector without its last `masked` entries.
 
-        See load_part; `pointer` is the register of its address.
+        They are zero in the vector; `pointer` is the register of its address.
         """
         return load_part(self.lanes, pointer, masked)
 
@@ -517,6 +521,8 @@ class Products:
 
     def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
         """Yield instructions for pointers %NAMEwR_V to the vectors of a tile.
+
+        They read the parameters %NAME and %NAME_row.
 
         Args:
             name: "c" or "to", a parameter of the function.

@@ -184,7 +184,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether results are copied by tables: there are over 2000 runs to copy."""
+        """Whether results are copied by tables: the Schedule has over 2000 runs."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0

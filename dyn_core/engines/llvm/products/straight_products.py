@@ -92,6 +92,8 @@ class StraightProducts:
     ) -> None:
         """Write a tile of the result.
 
+        It reads at the parameters %a, %b, and with C at %c, and stores at %to.
+
         Args:
             code: Function being written.
             shape: Sizes, sign of A B, and whether it is added to C.
