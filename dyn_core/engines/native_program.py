@@ -141,7 +141,7 @@ class QuickTier:
 
 
 def graph_size(graph: Graph) -> int:
-    """Return the number of nodes, including the nodes inside loops."""
+    """Return the number of nodes, a loop's body and condition included once."""
     inside = [node.data for node in graph.nodes if node.op == "loop"]
     inner = sum(graph_size(x.body) + graph_size(x.cond) for x in inside)
     return len(graph.nodes) + inner
@@ -190,7 +190,7 @@ class BlockCalls:
         """Return the batch (blocks * lanes, ...) of a Port, as given to `to_blocks`.
 
         Args:
-            blocks: Array (blocks, size, lanes); the result may share its memory.
+            blocks: Array (blocks, size, lanes), not checked; the result may share it.
             name: Name of an input or output; others raise KeyError.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
@@ -216,6 +216,7 @@ class BlockCalls:
             ShapeError: The number, shape, dtype or memory layout of the arrays is
                 wrong, or an array of `out` overlaps another one.
             CompileError: LLVM failed.
+            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
         """
         arrays = (*inputs, *out)
         ports = (*self.inputs, *self.outputs)
@@ -288,14 +289,14 @@ class NativeProgram(BlockCalls, GraphProgram):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the scalar kernel, with `batch` both, and wait for the end.
 
-        Raises CompileError if LLVM failed.
+        Raises CompileError (LLVM), SettingError (DYN_THREADS, DYN_CACHE_LIMIT).
         """
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("batch", wait=True)
 
     def batch_kernel(self) -> Kernel:
-        """Return the batch kernel, compiled now if needed (may raise CompileError)."""
+        """Return the batch kernel, compiled now if needed; errors as of `prepare`."""
         return self._kernels.get("batch") or self._full("batch")
 
     def kernels(self) -> tuple[Kernel, ...]:
@@ -480,7 +481,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Return (flat outputs, status) of one state; NaN outputs if it failed.
 
         Args:
-            numbers: Flat inputs in the order of the Ports, of the dtype of the Program.
+            numbers: Flat inputs in the order of the Ports, contiguous, of self.dtype.
 
         Raises:
             CompileError: LLVM failed, at the first call.

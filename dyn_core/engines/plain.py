@@ -72,7 +72,8 @@ class _Computing(Number):
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
         """Return the result of an operation of OPERATIONS on plain values.
 
-        Subclasses implement it; this class raises NotImplementedError.
+        It is a number of this class, or a bool for a comparison. Subclasses implement
+        it; this class raises NotImplementedError.
         """
         raise NotImplementedError
 

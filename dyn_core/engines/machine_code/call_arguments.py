@@ -89,7 +89,7 @@ def table(
 
 
 def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
-    """Check that `value` is a contiguous, aligned, writeable array of a type.
+    """Check that `value` is a C-contiguous, aligned, writeable array of a type.
 
     Args:
         kind: Required dtype (int64 or float64) and number of axes, of any lengths.

@@ -378,6 +378,8 @@ class Expressions(LaneCode):
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
         """Write a store to an element; an int is converted for a float array.
 
+        Dropped lanes are stored, too.
+
         Args:
             node: Node of the syntax tree, for messages.
             place: Address of the element, from `element`.

@@ -94,9 +94,9 @@ class TiedKernel:
 
         Args:
             program: Program of dtype float64.
-            inputs, outputs: For each Port an array of its shape, contiguous and
-                aligned; its memory must not move. Outputs must be writeable, which is
-                not checked.
+            inputs, outputs: For each Port an array of its shape, C-contiguous and
+                aligned, kept alive by this object; its memory must not move. Outputs
+                must be writeable, which is not checked.
 
         Raises:
             ShapeError: The Program has another dtype, or an array another shape, dtype
@@ -234,8 +234,8 @@ class TiedBatch:
         Args:
             program: Program of dtype float64.
             inputs: For each Port an array of its shape, used for all rows, or (rows,
-                ...) with as many rows as `outputs`; contiguous and aligned, in memory
-                that does not move.
+                ...) with as many rows as `outputs`; C-contiguous and aligned, in
+                memory that does not move.
             outputs: For each Port such an array (rows, ...) with at least one row; no
                 two share memory. The first array determines the number of rows.
 
@@ -302,7 +302,7 @@ def _check(
     outputs: Sequence[np.ndarray],
     rows: int | None = None,
 ) -> None:
-    """Check that arrays are contiguous, aligned float64 arrays of the Ports' shapes.
+    """Check that arrays are C-contiguous, aligned float64 arrays of the Ports' shapes.
 
     With `rows`, each output must have the shape (rows, *port.shape), and an input has
     this or the Port's. Whether outputs are writeable is not checked.
@@ -435,7 +435,7 @@ def run_blocks(kernel: BlockKernel, blocks: int) -> int:
 
     Args:
         kernel: Attribute `kernel` of a TiedBlock with arrays that still exists.
-        blocks: Number of blocks, at most that of the arrays.
+        blocks: Number of blocks, at most that of the arrays, which is not checked.
 
     Returns:
         Number of lanes in which a requirement failed, of all blocks together, as their

@@ -162,7 +162,7 @@ class LaneCode:
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
         """Return the majority's condition, a BOOL; drop lanes with the other value.
 
-        Only lanes that are alive vote. In a tie the result is true.
+        Only lanes that are alive vote. In a tie, also of no votes, the result is true.
 
         Args:
             value: MASK, the condition of each lane.

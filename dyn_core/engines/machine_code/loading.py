@@ -155,11 +155,16 @@ class CompiledFunction:
 
     @property
     def loaded(self) -> bool:
-        """Whether the machine code is there, so that a call waits for no compiler."""
+        """Whether the machine code is there, so that a call waits for no compiler.
+
+        False where machine code is off.
+        """
         return self._loaded is not None
 
     def prepare_later(self) -> None:
         """Begin to compile in the background; return at once.
+
+        Where no thread can be started, it is compiled here. Nothing is raised.
 
         The first use waits for the end; after a failure it compiles anew, and raises.
         """
@@ -285,7 +290,7 @@ class CompiledFunction:
     def tied(self, *arguments: Any) -> TiedFunction:
         """Return the function with lanes, bound to arrays and records, as a kernel.
 
-        This function must have lanes and not be checked.
+        This function must have lanes and not be checked, which is not tested.
 
         Args:
             arguments: All arrays and records, in order; float arrays have the lanes as

@@ -65,6 +65,8 @@ def translate(
 ) -> Modules:
     """Return the LLVM IR of a function and of all functions that it calls.
 
+    `places` of the result are the failures of the checked form, else empty.
+
     The first module has the function `entry`, which Python calls; the others follow,
     callers first. In the checked form there is one module.
 
@@ -124,7 +126,7 @@ def _collect(
 
 
 def _unchecked(function: Callable[..., Any], lanes: int) -> _Definition:
-    """Return a function in LLVM IR, not checked; arguments are as of _define.
+    """Return a function in LLVM IR, not checked; arguments and errors as of _define.
 
     It is written once in a process, as long as its code and constants stay the same.
     """
@@ -152,7 +154,7 @@ def _define(
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """Return the LLVM name of a function, the same in each module."""
+    """Return the LLVM name of a function, in quotes: the same in the whole process."""
     name = f"{function.__module__}.{function.__qualname__}"
     number = 1
     while _named.setdefault(f"{name}.{number}", function) is not function:

@@ -168,7 +168,7 @@ def _of_result(annotation: Any, where: str) -> Type:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return file, first line and name of a function as text."""
+    """Return the text "FILE:LINE: NAME" of a function; LINE is its first line."""
     code = function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
 
