@@ -241,8 +241,9 @@ def unknown_name(
 def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
     """Return what follows an unknown name in a message, up to the list of valid names.
 
-    It is "; SENTENCE;" if the table MEANT has one for this name, else "; did you mean
-    'A' or 'B'?" with the names of `nearest`, or ";" without such.
+    It is "; SENTENCE;" if MEANT has one for this name where the valid name of its row
+    is among `valid`, else "; did you mean 'A' or 'B'?" with the names of `nearest`, or
+    ";" without such.
 
     Args:
         name: The unknown name.
@@ -346,7 +347,10 @@ class NearAttributes:
     if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """Raise UnknownAttribute, or the AttributeError of a property again."""
+            """Raise UnknownAttribute, or the AttributeError of a property again.
+
+            A name that begins with "__" raises a plain AttributeError.
+            """
             if name.startswith("__") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
             raise UnknownAttribute(self, name, self.OTHERWISE)

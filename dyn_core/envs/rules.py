@@ -217,7 +217,7 @@ def divergence_error(
 
     The message has the step and environment of the first row, and the first state entry
     that is not finite or exceeds 1e9 in magnitude, or "an observation" if there is
-    none; its rows are all of `rows`.
+    none, which is also its `name`; its rows are all of `rows`.
 
     Args:
         task: Task.
@@ -405,7 +405,7 @@ def programs_of(
 
     They are step(state, action) -> (state, observation, reward, end), end nonzero if
     the episode is over, and observe(state) -> observation; for one state, or for all
-    rows. For rows, step takes `out`, four arrays to write into.
+    rows. For rows, step takes `out`, arrays for its four results in this order.
 
     Args:
         task: Task.

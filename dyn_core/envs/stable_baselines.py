@@ -133,6 +133,8 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     def get_images(self) -> Any:
         """Return a picture for each environment; without render mode a list of None.
 
+        A picture is (400, 600, 3) uint8.
+
         Raises SettingError if there is a render mode, and reset was not called yet.
         """
         return self.vector.render() or [None] * self.num_envs

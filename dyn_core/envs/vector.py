@@ -113,7 +113,7 @@ class TaskVectorEnv(
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return unset arrays for observations (num_envs, no), rewards (num_envs,)."""
+        """Return unset observations (num_envs, no) and rewards (num_envs,), float64."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(

@@ -106,7 +106,7 @@ class CGraphs:
     def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
         """Add the functions of a Graph; return the statements that call them, in order.
 
-        Slots for its values are added to `top`.
+        Slots for its values are added to `top`, those of zeros in matrices to `zeros`.
 
         Args:
             graph: Graph without calls of Programs.

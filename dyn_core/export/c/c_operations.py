@@ -207,7 +207,10 @@ class CValue:
     # fmt: on
 
     def __rshift__(self, k: int) -> CValue:
-        """Return a whole number shifted right by k bits, filled with its sign bit."""
+        """Return a whole number shifted right by k bits, filled with its sign bit.
+
+        k is at least 0 and less than the number of bits.
+        """
         b = self.instructions
         down = b.lift(2 ** (b.numbers.bits - 1 - k), "whole")
         shifted = b.new(f"({self.name} >> {k})", self.kind)
@@ -539,7 +542,7 @@ def _minus(numbers: CNumbers) -> str:
 def _sqrt(numbers: CNumbers) -> str:
     """Return the C code of the square root, with an instruction for known compilers.
 
-    P_ stands for the prefix of names.
+    Elsewhere it calls sqrt of <math.h>. P_ stands for the prefix of names.
     """
     double = numbers is DOUBLE
     return _SQRT.format(

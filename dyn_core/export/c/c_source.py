@@ -160,8 +160,9 @@ def write_c(
 def _entry(interface: Interface, body: list[str]) -> str:
     """Return the C code of the exported function.
 
-    It runs some statements, checks inputs and results for NaN and infinity if the
-    interface says so, and sets all outputs to NaN if the status is not 0.
+    It runs some statements. If the interface says so, it then checks for NaN and
+    infinity: inputs set the status -1 whatever it was, results -2 where it is 0. It
+    sets all outputs to NaN if the status is not 0.
 
     Args:
         interface: Interface of the export.
