@@ -50,7 +50,7 @@ class Target:
 
     @property
     def is_x86(self) -> bool:
-        """Whether it is, or may be, an x86 processor."""
+        """Whether it is an x86 processor; True if the triple is empty."""
         return not self.triple or self.triple.startswith("x86")
 
     @property

@@ -63,7 +63,7 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     - for a robot with a position among the inputs: a state with large angles;
     - if the algorithm has conditions and no row fails so far: a state that fails, if
       one of the candidates does;
-    - with finite=True: a state with a NaN, status NOT_FINITE_INPUT (-1).
+    - with finite=True: the first row with NaN as last input, and the status -1.
 
     Args:
         program: Program to be evaluated.

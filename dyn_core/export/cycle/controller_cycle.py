@@ -172,8 +172,8 @@ def control_cycle(
         bounds: Bounds of the envelope; None: there is no envelope.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.
-        effort_slew: Maximum rate of an effort: one number, one a joint, or a mapping by
-            joint [N·m/s | N/s]; None: from 0 to the limit in 0.05 s.
+        effort_slew: Maximum rate of an effort [N·m/s | N/s]: one number, one a joint in
+            the order of qd, or a mapping by joint; None: from 0 to the limit in 0.05 s.
         limits: Effort limits by joint; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
         options: Options of every build. joint_friction and joint_springs are True by

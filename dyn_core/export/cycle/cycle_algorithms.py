@@ -35,7 +35,8 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
         tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)), unless stopped
 
     Inputs and outputs are those of TRACKING_CYCLE: effort, state_next and report are
-    returned. A law's effort is replaced if it, or an input of the law, is not finite.
+    returned. The last good effort replaces the law's if that, or an input of the law,
+    is not finite.
 
     Args:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s].
@@ -125,14 +126,15 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
     Args:
         target_pose: Position [m] and quaternion x, y, z, w, (7,).
         target_twist, target_wrench, target_stiffness: (6,) each, angular first.
-        frames: Poses [R p] by rows of the targets' frames in the base, (4, 12).
+        frames: Frames of the four targets in the base, in the order of `news`, (4, 12):
+            the three rows of [R p] one after the other.
         news: 1 for each target that is new (pose, twist, wrench, stiffness), then 1 if
             the input `stiffness` is new, (5,).
         stiffness: Stiffness of the tool, (6, 6) [N·m/rad; N/m].
         ratio: Damping ratio of each axis, (6,).
         energy_limit, rest_stiffness, rest_damping: Inputs of the law.
-        target_limits: target_timeout [s], target_jump [rad, m], and the largest rates
-            of angular and of other stiffness, (4,).
+        target_limits: target_timeout [s], target_jump, one number [rad and m], and the
+            largest rates of angular and other stiffness [N·m/(rad s), N/(m s)], (4,).
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         poses: Slot, the pose of the tool.

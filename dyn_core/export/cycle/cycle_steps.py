@@ -255,9 +255,10 @@ class Cycle:
     def _take_sample(self) -> None:
         """Accept or refuse the new state; set `new`, `waits`, `acts` and `broke`.
 
-        `new` holds if the state is accepted, `waits` while there are too few good
-        states, jumps persist, time went back or is not finite, or the controller is
-        disabled, `acts` if `new` holds without `waits`, `broke` if the history of
+        `new` holds if the state is accepted. `waits` holds with `new` while there are
+        too few good states, jumps persist or time went back, and also without it if
+        time is not finite or the controller is disabled. `acts` holds if `new` does
+        without `waits`, `broke` if the history of
         states is reset, here or by the request RESET. An accepted state becomes q and
         qd, unless time went back.
         `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
@@ -354,7 +355,7 @@ class Cycle:
         return logical_and(silent, logical_not(self.new))
 
     def _of_silence(self, carried: Any, was: Any) -> Any:
-        """Return the effort without a fresh state, (nv,): a ramp, then zero.
+        """Return the effort without a fresh state, (nv,): `carried` in a ramp, then 0.
 
         The ramp ends stop_time after the state became stale; in a stop that began
         earlier, stop_time after its begin. There is no ramp, and the effort is zero at
@@ -531,7 +532,7 @@ class Cycle:
         return agrees
 
     def _rate(self, change: Any) -> Any:
-        """Return the smaller of velocity and difference quotient, (nv,); see Samples.
+        """Return velocity or difference quotient, the smaller in magnitude, (nv,).
 
         It has the sign of the velocity, and is zero for joints where the signs differ.
 

@@ -191,7 +191,7 @@ class ToolCycle(Cycle):
         self.place = where(used, p, self.place)
 
     def _received(self, k: int, six: Any, name: str) -> tuple[Any, Any]:
-        """Return twist or wrench in base axes, (6,), and the time of its receipt [s].
+        """Return twist or wrench turned to base axes, (6,), and time of receipt [s].
 
         Without a new valid one, both have the values of the last one that was used.
         Appends the answer to target k to `answers`: calls come in the order of k. The
@@ -289,7 +289,8 @@ class ToolCycle(Cycle):
     def _share(self, since: Any, timeout: Any) -> Any:
         """Return the share, 0 to 1, with which a twist or wrench counts now.
 
-        It is 1 for half of the timeout, then falls linearly to 0 at the timeout.
+        It is 1 for half of the timeout, then falls linearly to 0 at the timeout, and
+        stays 0.
 
         Args:
             since: Time of receipt of the target [s].

@@ -275,7 +275,7 @@ def gpu_kernel(
     by_entries: bool = True,
     inline: bool = True,
 ) -> GpuIR:
-    """Return the kernel of a Graph.
+    """Return the kernel of a Graph as LLVM IR, with its memory [bytes] and its steps.
 
     Args:
         name: Name of the kernel.
@@ -328,7 +328,8 @@ def gpu_kernel(
 def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
     """Return lines that fill the table of some ports: addresses at this state, then n.
 
-    They use %i and %n, and name the addresses (global) %in_base0 or %out_base0 etc.
+    They use %i, %n, the table %in or %out and the parameters %in0 or %out0 etc., and
+    name the addresses (global) %in_base0 or %out_base0 etc.
 
     Args:
         name: "in" or "out".

@@ -114,7 +114,7 @@ def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
     """Return the LLVM IR of a function that runs its body for k = 0..n-1, n > 0.
 
     Args:
-        head: Its first line.
+        head: Its first line, with the parameter %n.
         body: Lines of the body, which use %k.
         carried: Line of a value that is carried from round to round, or "".
         end: Return statement.

@@ -161,5 +161,5 @@ def _defined(function: str) -> str:
 
 
 def _unused(line: str, used: set[str]) -> bool:
-    """Return whether a line is a declaration of an unused function."""
+    """Return whether a line declares a function that is not in `used`, names with @."""
     return line.startswith("declare ") and _defined(line) not in used

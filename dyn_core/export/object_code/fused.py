@@ -156,7 +156,7 @@ def _product(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return a rounded sum and its rounding error."""
+    """Return a rounded sum and its rounding error, exact unless the sum overflows."""
     total = x + y
     back = total - x
     return total, (x - (total - back)) + (y - back)
@@ -208,6 +208,8 @@ def _least(b: Any, k: Any, other: Any) -> Any:
 def with_exact_fma(ir: str) -> str:
     """Return LLVM IR in which functions of this file replace the intrinsic fma.
 
+    They are added as @exact_fma_f64, @exact_fma_v4f64 and so on.
+
     A module that does not call the intrinsic is returned unchanged.
     """
     widths = _widths(_FMA, ir)
@@ -224,6 +226,8 @@ def with_exact_fma(ir: str) -> str:
 
 def with_own_floor(ir: str) -> str:
     """Return LLVM IR in which functions of this file replace the intrinsic floor.
+
+    They are added as @own_floor_f64, @own_floor_v4f64 and so on.
 
     A module that does not call the intrinsic is returned unchanged.
     """

@@ -12,7 +12,7 @@ from dyn_core.errors import CompileError
 
 
 def c_compiler() -> list[str]:
-    """Return the command of the C compiler as a list: the words of $CC, or ["cc"].
+    """Return the command of the C compiler: the words of $CC, or ["cc"] without any.
 
     It need not exist; `link` checks it. ValueError if $CC has an open quote.
     """

@@ -137,7 +137,7 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 def symbols(data: bytes) -> list[WasmSymbol]:
-    """Return the functions and constants that an object defines or imports.
+    """Return the functions and constants that an object defines or imports, in order.
 
     Args:
         data: Content of an object file.

@@ -168,8 +168,8 @@ def xml_attribute(text: str) -> str:
 def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
     """Return a URDF with a hardware component in place of its <ros2_control> elements.
 
-    Each joint has the command effort and the states position, velocity and effort,
-    which begin at model.start(), 0 and 0.
+    Each joint of model.joint_names has the command effort and the states position,
+    velocity and effort, which begin at model.start(), 0 and 0.
 
     Args:
         urdf: Text of the robot.
