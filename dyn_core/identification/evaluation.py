@@ -121,7 +121,9 @@ class Evaluation:
     def lines(self) -> list[str]:
         """Return the report: a line on the motion, a table, and a line for each note.
 
-        The table has a head and a line for each joint, "-" if no cause is named.
+        The table has a head and a line for each joint. "-" stands for a cause that is
+        not named, or of a residual that is only rounding, and for the share in a
+        measured force that is only rounding.
         """
         motion, width = self.motion, max(map(len, ("joint", *self.names)))
         friction = "with" if self.joint_friction else "without"
@@ -266,7 +268,7 @@ def _identified(
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
-    Of a long motion, evenly spaced blocks of samples are used, at most 4000.
+    Of a long motion at most 4000 blocks of samples are used, evenly spaced.
 
     Args:
         model: Robot.
@@ -303,7 +305,8 @@ def _identified_late(
     A fit finds the change of the delay to first order, using the rate of the joint
     forces that the robot of the previous fit predicts: the rate of measured forces is
     noisy, and filtering them smears dry friction. The motion is shifted by the delay
-    until the change is negligible, or five fits are made.
+    until the change is negligible, or five fits are made. The result has the whole
+    delay, and the prior of the first fit.
 
     Args:
         model: Robot.

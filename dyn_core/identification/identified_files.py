@@ -91,10 +91,10 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
 
     The keys are joints and, if a joint has a spring, springs. joints maps each name,
     of followers too, to damping, friction (a pair if they differ, of motion in positive
-    direction first), armature, and to friction_speed and Stribeck friction where they
-    are not the default; springs maps names to stiffness and rest. A root joint that no
-    file describes is left out. Raises ModelError if no robot can have the model's
-    parameters.
+    direction first), armature, friction_speed unless it is the default, and stribeck
+    with stribeck_speed unless stribeck is 0; springs maps names to stiffness and rest.
+    A root joint that no file describes is left out. Raises ModelError if no robot can
+    have the model's parameters.
     """
     model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
@@ -231,6 +231,8 @@ def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> N
 def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
     """Replace the numbers of a gear of a sidecar where they differ, in place.
 
+    They become the lists ratios or offsets; ratio or offset is then removed.
+
     Args:
         gear: Entry of the section gears.
         rules: Rule of each of its followers in the robot.
@@ -341,7 +343,10 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
 
 
 def _inertial(I: RigidInertia) -> Wanted:
-    """Return the numbers of an <inertial>, in its link's axes, for the inertia I."""
+    """Return the numbers of an <inertial>, in its link's axes, for the inertia I.
+
+    The paths are ("inertial", "origin"), ("inertial", "mass"), ("inertial", "inertia").
+    """
     moments = Symmetric.of(I.Ic).entries  # type: ignore[arg-type]
     return {
         ("inertial", "origin"): {"xyz": tuple(I.c), "rpy": (0.0, 0.0, 0.0)},
@@ -357,7 +362,7 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
 
     Of dynamics they are damping and friction that differ, of origin both xyz and rpy if
     one of them differs, of mimic multiplier and offset; a dict is empty if nothing
-    differs.
+    differs. The keys are always ("dynamics",), ("origin",) and ("mimic",).
     """
     changed: dict[str, Any] = {
         name: (getattr(new, name),)

@@ -243,7 +243,7 @@ class Identification:
         )
 
     def __getitem__(self, name: str) -> float | np.ndarray:
-        """Return the identified value of a parameter, or all values of a path.
+        """Return the identified value of a parameter, or all identified ones of a path.
 
         Args:
             name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]",

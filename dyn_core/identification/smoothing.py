@@ -192,7 +192,7 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the first row after each pause longer than 5 periods (GAP), (gaps,).
+    """Return the index of the first row after each pause over 5 periods (GAP), (gaps,).
 
     `t` are increasing times, (rows,) [s], `period` is the usual one between them [s].
     """

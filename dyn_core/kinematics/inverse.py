@@ -240,6 +240,8 @@ class InverseKinematics:
     def _complete(self, pose: ArrayLike) -> ArrayLike:
         """Return a pose; three numbers get a rotation where only positions count.
 
+        They become seven, with the quaternion 0, 0, 0, 1; other poses are not checked.
+
         Raises ShapeError for three numbers where the rotation counts.
         """
         try:
@@ -254,7 +256,11 @@ class InverseKinematics:
         return [*array, 0.0, 0.0, 0.0, 1.0]
 
     def _reason(self, pose: np.ndarray) -> str:
-        """Return why no position leads to a pose, (4, 4), far out of reach, else ""."""
+        """Return why no position leads to a pose, (4, 4), far out of reach, else "".
+
+        Far is a position at over 2 (FAR) times _reach from _middle. It is "" if only
+        the orientation is matched.
+        """
         distance = float(np.linalg.norm(pose[:3, 3] - self._middle))
         if self.part == "orientation" or distance <= FAR * self._reach + 1e-6:
             return ""
@@ -350,7 +356,7 @@ class InverseKinematics:
         )  # fmt: skip
 
     def many(self, poses: ArrayLike, near: ArrayLike | None = None) -> Reached:
-        """Return positions for many poses, one row each.
+        """Return positions for many poses: each field of the result has a row a pose.
 
         Each start, of seeds (restarts + 1) at most, is tried for all poses that have
         not converged yet, so that the result is the first solution found, not the

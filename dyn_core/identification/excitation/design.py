@@ -188,7 +188,7 @@ class DesignProblem:
         return np.asarray(x.ravel())
 
     def outcome(self, x: np.ndarray) -> DesignOutcome:
-        """Return objective, violations and condition number of variables x (count,)."""
+        """Return objective, scaled violations and condition number of x, (count,)."""
         value, _, excess, condition = self._evaluated(x, None, 0.0)
         return DesignOutcome(value, excess, condition)
 

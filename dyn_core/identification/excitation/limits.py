@@ -105,7 +105,7 @@ class MotionLimits:
         Args:
             t: Times, (samples,) [s].
             q, qd, qdd, tau: Samples, (samples, nv), at least one; ValueError else.
-            slack: Tolerance for rounding; times the absolute value if above 1.
+            slack: Tolerance for rounding, times max(1, |value of the motion|).
         """
         bounds = {
             "position": (self.lower, self.upper, q),
@@ -140,7 +140,7 @@ def motion_limits(
     Args:
         model: Robot with joints of one coordinate.
         position_scale: Fraction of the position ranges to use, about their middles,
-            above 0 and at most 1. A turning joint without both limits has a range of
+            above 0 and at most 1. A turning joint that lacks a limit has a range of
             one turn.
         velocity_scale, effort_scale: Fractions of these limits to use, above 0 and at
             most 1; they also reduce limits that are given by joint name.

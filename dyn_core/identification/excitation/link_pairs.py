@@ -184,6 +184,8 @@ class CapsulePairs:
     def distances(self, q: np.ndarray) -> Distances:
         """Return the distances of `pairs` in positions q, (samples, nv).
 
+        They are those of the surfaces, negative for an overlap, (samples, pairs) [m].
+
         Raises AttributeError if the constructor found no possible pair, not even a
         near one.
         """
@@ -382,7 +384,8 @@ class HullPairs:
     def distances(self, q: np.ndarray) -> HullDistances:
         """Return the distances of `pairs` in positions q, (samples, nv).
 
-        They have the normals, and the closest points in the frames of their bodies.
+        They are negative for an overlap, (samples, pairs) [m]; with them come the
+        normals, and the closest points in the frames of their bodies.
         """
         R, p = self._frames(q)
         results = np.empty((len(q), *self._results.shape))

@@ -75,7 +75,8 @@ class PathForces:
     def at_numbers(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the model's tau (rows, nv) and its derivatives by parameters of paths.
 
-        The derivatives, (rows, nv, chosen), are by the sought numbers of the paths. z
+        Joint friction and springs act. The derivatives, (rows, nv, chosen), are by the
+        sought numbers of the paths, in their order. z
         has the values of all parameters to identify; those of a layout are ignored:
         tau is computed with the robot's own values of them. If `built_anew`, values
         that are not finite raise ModelError, an axis without direction SingularError.
