@@ -152,7 +152,7 @@ class ChunkTask:
             UnseenRows: This process does not see the file of an input.
             ShapeError: A function of rows returned arrays that do not fit.
             SettingError: A function of the reduction returned anything but real
-                numbers.
+                numbers, or without `combine` values that do not add up.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
@@ -257,7 +257,8 @@ class ChunkTask:
 
         Raises:
             SettingError: A function of the reduction returned anything but real
-                numbers.
+                numbers, or without `combine` values that do not add up.
+            Exception: Other errors of Reduction's call and of Reduction.add.
         """
         if bad:
             good = np.ones(len(out[0]), bool)

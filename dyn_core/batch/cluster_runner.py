@@ -156,7 +156,8 @@ def run_chunk(
             be written.
         RowError: Rows failed and the task records no status.
         ShapeError: A function of rows returned arrays that do not fit.
-        SettingError: A function of the reduction returned anything but real numbers.
+        SettingError: A function of the reduction returned anything but real numbers,
+            or without `combine` values that do not add up.
         ImportError: The task needs a module that this worker lacks.
     """
     with _OPENING:
@@ -456,7 +457,7 @@ class _ClusterRun:
         """Submit chunks until all are submitted or each worker thread has enough.
 
         That is 2 for each thread if chunks bring or return rows, else 4. The threads
-        are counted once a second.
+        are counted once a second. Errors of reading rows pass through.
 
         Args:
             completed: Iterator of finished futures, which the new ones are added to.
@@ -480,7 +481,7 @@ class _ClusterRun:
         """Submit a chunk, with the rows that workers cannot read themselves.
 
         The rows are part of the task: if a worker dies, the next one gets them. The
-        future is added to `waiting`.
+        future is added to `waiting`. Errors of reading the rows pass through.
 
         Args:
             chunk: Index and range of rows of the chunk.

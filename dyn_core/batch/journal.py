@@ -104,7 +104,7 @@ class Journal:
     def begin(self) -> None:
         """Replace or create the file, with the header alone; keep it open and locked.
 
-        A new random token is stored in `header`.
+        A new random token is stored in `header`; `done` is not changed.
 
         Raises:
             BatchError: Another process writes the journal, or it cannot be written.
@@ -157,7 +157,7 @@ class Journal:
             self._file.seek(end)
 
     def _take(self, number: int, line: bytes) -> None:
-        """Add the finished chunk of a line to `done`.
+        """Add the finished chunk of a line to `done`; it replaces an equal index.
 
         Args:
             number: Index of the line in the file, for the message.

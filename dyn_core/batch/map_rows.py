@@ -366,8 +366,7 @@ class BatchRun:
     def results(self, client: Any, workers: int, show: Show) -> Any:
         """Compute the missing chunks; return the result of map_rows.
 
-        It is the results or the value of the reduction; with `status` a pair of this
-        and the FailedRows.
+        It is the results, or the reduced value; with `status` (this, FailedRows).
 
         Args:
             client: Client of a Dask scheduler; None for threads.
@@ -380,7 +379,7 @@ class BatchRun:
                 cannot be written, or a file, a worker or the scheduler is lost.
             RowError: Rows fail and `status` is False.
             ShapeError: A function of rows returns arrays that do not fit.
-            SettingError: A function of the reduction returns anything but real numbers.
+            SettingError: A reduced value is not real, or values do not add up.
             Exception: Errors of the caller's functions and of workers pass through.
         """
         before = self._recovered(workers)

@@ -83,12 +83,14 @@ class Reduction:
 
         Args:
             before: Value of earlier rows, or None.
-            value: Value of the next rows, of the same form (keys, length), or None.
+            value: Value of the next rows, of the same form (keys, length), or None. A
+                ufunc drops keys that only `before` has.
 
         Raises:
             SettingError: The function `combine` returns anything but real numbers.
             KeyError, ValueError: `combine` is a ufunc, and `before` lacks a key of
                 `value` or has another length.
+            Exception: Errors of a function `combine` pass through.
         """
         if before is None or value is None:
             return value if before is None else before
@@ -102,10 +104,10 @@ class Reduction:
         return _like(value, [self.combine(x, y) for x, y in pairs])
 
     def _require_sums(self, results: Any) -> None:
-        """Raise SettingError if the values of two halves of some rows do not add up.
+        """Raise SettingError if the values of two halves of the rows do not add up.
 
-        A maximum or a mean would be added over the chunks. Functions that refuse so few
-        rows are not tested.
+        At most the first 64 rows are used. A maximum or a mean would be added over the
+        chunks. A single row, and functions that refuse so few rows, are not tested.
         """
         several = isinstance(results, tuple)
         rows = min(len(results[0] if several else results), _TESTED_ROWS)
@@ -184,9 +186,9 @@ class OrderedFold:
 def _add_up(whole: Any, first: Any, rest: Any) -> bool:
     """Return whether the entries of a reduced value are sums of those of two others.
 
-    The error may be 1e-3 of the largest number of the entry, so that sums of float32
-    add up. Arrays of different shapes give False; values of different keys or length
-    raise KeyError or ValueError.
+    The error may be 1e-3 of the largest finite |whole| + |first| + |rest| of the
+    array, so that sums of float32 add up; NaN equals NaN. Arrays of different shapes
+    give False; values of different keys or length raise KeyError or ValueError.
     """
     if isinstance(whole, Mapping):
         keys = whole.keys() | first.keys() | rest.keys()

@@ -388,7 +388,8 @@ class ResultFiles:
 
         Raises:
             BatchError: A file cannot be read, written or extended, or has another
-                shape, dtype, memory order or number of rows in a zarr array's file.
+                shape, dtype, memory order or number of rows in a zarr array's file; or
+                zarr is needed and not installed.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):

@@ -98,8 +98,8 @@ class RowSource:
     def facts(self) -> dict[str, Any]:
         """Return JSON data of the rows for the journal.
 
-        It has "shape", a list with the number of rows first, "dtype", the name of the
-        source's type, and "content", the fingerprint.
+        It has "shape", a list with the number of rows first, which a shared value has
+        not, "dtype", the name of the source's type, and "content", the fingerprint.
         """
         return {
             "shape": list(self.array.shape),
@@ -198,7 +198,8 @@ def source(port: Port, value: Any, dtype: np.dtype, model: object = None) -> Row
         value: Array of any supported library, or nested lists of numbers.
         dtype: Type that lists and arrays of other libraries are converted to; NumPy
             (without a mask), zarr and Dask arrays keep theirs.
-        model: System of the Program, for the labels of a table.
+        model: System of the Program. A table labelled by a robot's joints in another
+            order is refused, not sorted; other labels do not count.
 
     Raises:
         ShapeError: The value does not fit the Port, or is the name of a file.
