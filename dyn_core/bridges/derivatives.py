@@ -244,13 +244,13 @@ def _by_parameter(first: Source, by: Source) -> Slope:
 
 
 def _of_port(slope: Slope, shape: tuple[int, ...]) -> Slope:
-    """Return a slope by a parameter in the shape of its input.
+    """Return a slope by a parameter, without its last axis if the input is a scalar.
 
     Args:
         slope: Function of Values; its result has a last axis of the parameter's
             entries.
-        shape: Shape of the input; () for a scalar: the last axis, of one entry, is
-            dropped.
+        shape: Shape of the input: () for a scalar, whose last axis of one entry is
+            dropped; for any other shape `slope` is returned unchanged.
     """
     return slope if shape else lambda v: slope(v)[..., 0]
 

@@ -6,8 +6,14 @@ whose addresses and sizes are constants (ffi_handler.py). Rows whose status is n
 (engines/status.py) are filled with NaN. No memory persists between calls, so that
 threads may call it at once; kernels ask for scratch memory that is initially zero
 (product_arrays.py). All names of memory are addresses. Constants: N_IN and N_OUT, the
-numbers of inputs and outputs; WIDTH, the least number of rows of the batch kernel;
-FINITE, 1 if NaN and infinity count as failures, else 0.
+numbers of inputs and outputs; IN_AXES, IN_BYTES, OUT_AXES and OUT_BYTES, addresses of
+the number of axes and of bytes of one state of each (int64); SCALAR and BATCH,
+addresses of the kernels; SCALAR_SCRATCH and BATCH_SCRATCH, bytes of their scratch
+memory; SCALAR_LARGE and BATCH_LARGE, 1 if it is too large for the stack; WIDTH, the
+least number of rows of the batch kernel; CHECKED, 1 if that kernel writes statuses;
+FINITE, 1 if NaN and infinity count as failures, else 0; ITEM, bytes of a number; NAN,
+address of one that is NaN; REAL, XLA's number of its dtype; VERSION; and the messages
+BAD_FRAME, BAD_COUNT, BAD_DTYPE and NO_MEMORY.
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.

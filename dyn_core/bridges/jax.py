@@ -117,7 +117,7 @@ class JaxFunction:
                 entries or complex numbers, see _checked; or inputs are missing,
                 unknown, given twice or too many.
             TypeError, ValueError: JAX makes no array of an input, or (ValueError)
-                inputs have different numbers of rows.
+                inputs have different numbers of rows, such as 1 and 5.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
         _demand_x64(self.program)

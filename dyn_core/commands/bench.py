@@ -33,9 +33,9 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 def _tests() -> Path | None:
     """Return the folder of tests with the benchmarks, or None if there is none.
 
-    It is `tests` of the clone from which the library is imported, else the folder of a
-    package `bench` that is already loaded. The working folder does not count: every
-    command would run code in its tests/bench.
+    It is `tests` of the clone from which the library is imported, else the variable
+    TESTS of a module `bench` that is already loaded. The working folder does not count:
+    every command would run code in its tests/bench.
     """
     folder = Path(dyn_core.__file__).parents[1] / "tests"
     if (folder / "bench" / "bench_command.py").is_file():

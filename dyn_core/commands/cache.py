@@ -15,7 +15,7 @@ from dyn_core.engines.llvm.cached.kernel_cache import (
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn cache`, and its function as `run`."""
+    """Add the argument --clear of `dyn cache`, and its function as `run`."""
     parser.add_argument("--clear", action="store_true", help="remove all entries")
     parser.set_defaults(run=_cache)
 

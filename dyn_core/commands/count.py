@@ -26,11 +26,11 @@ _HOW = {
 
 
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
-    """Return the number of operations of a solver for a robot, by category.
+    """Return the number of arithmetic operations of a solver for a robot, by category.
 
     Categories: add (and sub), mul, div, sqrt, trig (also exp, log and tanh); absent
-    ones count 0. The state is random, with a fixed seed, so the numbers are the same in
-    every call.
+    ones count 0. Negation, comparisons and copies do not count. The state is random,
+    with a fixed seed, so the numbers are the same in every call.
 
     Args:
         which: TracedSolver.
@@ -100,7 +100,10 @@ def _say(message: str) -> None:
 
 
 def add_count(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn count`, and its function as `run`."""
+    """Add the arguments of `dyn count`, and its function as `run`.
+
+    They are the solver, those of add_robot, --literal and --order.
+    """
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument(

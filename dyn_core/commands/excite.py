@@ -21,7 +21,13 @@ PLACE = "JOINT=VALUE"
 
 
 def add_excite(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn excite`, and its function as `run`."""
+    """Add the arguments of `dyn excite`, and its function as `run`.
+
+    They are those of add_robot, --out, --motion, --plot, --duration, --harmonics,
+    --period, --friction, --rotors, --signal, --start, --lock, --position-scale,
+    --velocity-scale, --effort-scale, --velocity-limits, --acceleration-limits,
+    --effort-limits, --clearance, --no-collision, --starts and --seed.
+    """
     add_robot(parser)
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="trajectory that is written: .json"
@@ -240,8 +246,8 @@ def _distances(result: Excitation) -> list[str]:
     """Return lines: number and least distance [m] of pairs, then one per near pair.
 
     A near pair's line says by which shapes it was checked, or that it was not, since
-    they touch at the start. Without any pair the only line is that nothing is known of
-    self-collision.
+    they touch at the start. If all pairs are near ones, the first line is left out.
+    Without any pair the only line is that nothing is known of self-collision.
     """
     if not result.pairs and not result.near:
         return ["no pairs of collision shapes: nothing is known of self-collision"]

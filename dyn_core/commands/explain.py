@@ -109,7 +109,8 @@ def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> O
 
     Only operations that an output or a requirement needs have a cost [cycles], by the
     table COST: 1 for mul, 8 for div, 20 for sin. One that is not in COST counts 1
-    cycle: a whole loop, product or call of a Program, too.
+    cycle: a whole loop, product or call of a Program, too. Constants, inputs and items
+    of a loop or call cost nothing.
 
     Args:
         function: Function from a list of `width` numbers to a sequence of numbers,
@@ -223,7 +224,11 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn explain`, and its function as `run`."""
+    """Add the arguments of `dyn explain`, and its function as `run`.
+
+    They are the solver, those of add_robot, --inputs, --frame, --top, --graph, --ir and
+    --assembly.
+    """
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")

@@ -65,14 +65,17 @@ PAGES = {
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn help`, and its function as `run`."""
+    """Add the words `name` of `dyn help`, a list, and its function as `run`."""
     what = "a command, a solver, a kind of problem, or words such as: mass matrix, H"
     parser.add_argument("name", nargs="*", help=what)
     parser.set_defaults(run=_help)
 
 
 def add_solvers(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn solvers`, and its function as `run`."""
+    """Add the arguments of `dyn solvers`, and its function as `run`.
+
+    They are problem, or None, --all, and the former --problem, which becomes `named`.
+    """
     what = "only solvers of this kind of problem"
     parser.add_argument("problem", nargs="?", metavar="PROBLEM", help=what)
     parser.add_argument("--problem", dest="named", help=argparse.SUPPRESS)  # as in 0.1
@@ -144,10 +147,10 @@ def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
 
 
 def _public_names(terms: Sequence[str]) -> list[str]:
-    """Return a line for each name of dyn_core that contains all terms.
+    """Return a line for each name of dyn_core in which each term begins a word.
 
-    It has the first sentence of the docstring. There is no line if a term has only one
-    or two letters, with which many names begin.
+    The docstring is not searched; its first line is shown. There is no line if a term
+    has only one or two letters, with which many names begin.
     """
     parts = [word.removeprefix("dyn.") for word in terms]
     if min(map(len, parts)) < 3:

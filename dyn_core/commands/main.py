@@ -106,7 +106,10 @@ class _Gather(argparse._StoreAction):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Store the values, after those of the same option before."""
+        """Store the values, after those of the same option before.
+
+        They replace a default, and a single value replaces the one before.
+        """
         before: Any = getattr(namespace, self.dest, None)
         if self.nargs in ("+", "*") and before is not self.default:
             values = [*before, *values]
@@ -150,7 +153,8 @@ class CommandParser(argparse.ArgumentParser):
 
         Arguments and the result (namespace, unknown arguments) are those of
         ArgumentParser. A command or verb without verbs of its own raises _UsageError
-        for an unknown argument, and each raises it for a value that is no choice.
+        for an unknown argument, and each raises it for a value that is no choice, or
+        no number where one is wanted.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)
@@ -210,7 +214,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().format_help() + (note if writes else "") + example
 
     def commands(self) -> dict[str, CommandParser]:
-        """Return by name the subcommands so far: `complete` may still add some."""
+        """Return the subcommands so far by name and alias; `complete` may add some."""
         return {name: x for one in self._below() for name, x in one.choices.items()}
 
     def sentences(self) -> dict[str, str]:
@@ -300,7 +304,8 @@ def _run(argv: list[str]) -> int:
 def _check_outputs(values: dict[str, Any]) -> None:
     """Raise SettingError if a file to be written is one that another argument reads.
 
-    Written are the files of out, plot, film, html, output, report and screenshot.
+    Written are the files of out, plot, film, html, picture, output, report and
+    screenshot. Read are all other texts among the arguments, except the title.
 
     Args:
         values: Parsed arguments by name.

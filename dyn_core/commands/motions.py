@@ -32,7 +32,7 @@ FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
 def add_id(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn id`, and its function as `run`."""
+    """Add the arguments of _add_common and --cutoff; `run` becomes run_inverse."""
     _add_common(parser, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "inverse_dynamics")  # fmt: skip
     parser.add_argument(
@@ -43,7 +43,7 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fd(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn fd`, and its function as `run`."""
+    """Add the arguments of _add_common; `run` becomes run_forward."""
     what = f"{FILE} with positions, velocities and joint forces"
     _add_common(parser, what, "forward_dynamics")
     parser.set_defaults(run=run_forward)
@@ -51,6 +51,9 @@ def add_fd(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> None:
     """Add the arguments that both commands share.
+
+    They are those of add_robot and add_lock, motion, --out, --plot, --solver, --option,
+    --no-joint-friction, --engine and --joint-states.
 
     Args:
         parser: Parser of the command.

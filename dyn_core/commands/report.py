@@ -14,7 +14,10 @@ from dyn_core.reports.write import write_report
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn report`, and its function as `run`."""
+    """Add the arguments of `dyn report`, and its function as `run`.
+
+    They are runs, a list of files, --out (report.html), --title and --screenshot.
+    """
     parser.add_argument(
         "runs", nargs="+", metavar="RUN",
         help="file of dyn sim (.npz has everything); others are compared with the"

@@ -12,7 +12,7 @@ CHAINS = "planar chains (dyn view, dyn up chain)"
 
 
 def add_robots(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn robots`, and its function as `run`."""
+    """Add the argument `text` of `dyn robots` ("" if absent), its function as `run`."""
     parser.add_argument("text", nargs="?", default="", help="a part of the name")
     parser.set_defaults(run=_robots)
 

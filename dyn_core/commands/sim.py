@@ -214,7 +214,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def _without_limit(model: Model) -> list[str]:
-    """Return the names of the joints without an effort limit (zero) in the file.
+    """Return those of model.joint_names without an effort limit (zero) in the file.
 
     Of a joint with several coordinates the first one counts.
     """
@@ -225,7 +225,13 @@ STEP = "semi_implicit_euler"
 
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn sim`, and its function as `run`."""
+    """Add the arguments of `dyn sim`, and its function as `run`.
+
+    They are those of add_robot and add_lock, --duration, --period, --substeps, --q0,
+    --qd0, --controller, --torques, --reference, --gains, --world, --step,
+    --forward-dynamics, --option, --no-joint-friction, --engine, --out, --plot and
+    --report.
+    """
     add_robot(parser)
     add_lock(parser)
     parser.add_argument(
