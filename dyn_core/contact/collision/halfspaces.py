@@ -141,7 +141,7 @@ def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
 def deepest_on_rim(
     nx: float, ny: float, square: float, size: float
 ) -> tuple[float, float]:
-    """Return the direction, x and y, from the centre of a rim to its deepest point.
+    """Return the unit direction (x, y) from the centre of a rim to its deepest point.
 
         -(nx, ny) / size,   along x + y where the cylinder is upright
 

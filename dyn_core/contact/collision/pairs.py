@@ -362,7 +362,7 @@ def neighbours(model: Model) -> frozenset[frozenset[int]]:
     """Return the pairs of bodies connected by a joint, as sets of two body numbers.
 
     Each body is paired with its nearest ancestor that has links, or with the world,
-    body 0; not if a joint on the way has six degrees of freedom.
+    body 0; not if a joint on the way has six degrees of freedom. Loops do not count.
     """
     with_links = {0} | {frame.body for frame in model.frames.values()}
     pairs = set()

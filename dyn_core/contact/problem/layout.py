@@ -66,7 +66,7 @@ class ConstraintBlock:
 
     @cached_property
     def count(self) -> int:
-        """Number of friction coefficients; 0 where the block is not a contact."""
+        """Number of friction coefficients; 0 for one row, or where it is no contact."""
         return len(GROUPS[self.rows]) if self.kind == "contact" else 0
 
 

@@ -279,7 +279,8 @@ class ConstraintProblem:
     def blockwise(self) -> np.ndarray:
         """Scale of each row's response, (m,), above zero.
 
-        The largest `response` of the block in contacts; 1 where it is zero.
+        It is the `response` of the row, but the largest of the block in contacts; 1
+        where it is zero.
         """
         largest = self.response.copy()
         for block in self.layout.contacts:

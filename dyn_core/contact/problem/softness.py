@@ -74,6 +74,7 @@ def impedance(solimp: Sequence[float], r: Any) -> Any:
     Raises:
         ModelError: d0, d1 or mid is not within (0, 1), width is not above zero, or
             power is below 1.
+        ValueError: `solimp` has not five entries.
 
     Source: LCP-14.
     """
@@ -119,6 +120,7 @@ def soft_rows(
 
     Raises:
         ModelError: t, z or h is not above zero, or solimp is out of range.
+        ValueError: `solref` has not two entries, or `solimp` not five.
 
     Source: LCP-14.
     """

@@ -152,7 +152,8 @@ class ContactSolution:
             iterations: Number of iterations.
             status: CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY or NOT_UNIQUE of
                 dyn_core.contact; None: converged. A converged solution becomes
-                MAX_ITERATIONS where `law` is above the tolerance or NaN. With
+                MAX_ITERATIONS where `law` is above the tolerance or NaN, or an impulse
+                is not finite. With
                 `reduction` it becomes INFEASIBLE where its free rows have no solution,
                 and MAX_ITERATIONS does where its reduced problem has none.
             law: Residual of the law that the solver solves [1]; None: of the exact law.

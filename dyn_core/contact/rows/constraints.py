@@ -130,7 +130,7 @@ def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
 
 
 def contact_name(c: Contact) -> str:
-    """Return the name of a contact in reports: its links, shapes and feature."""
+    """Return "LINK_A/LINK_B, SHAPE_A-SHAPE_B: FEATURE" of a contact, for reports."""
     shapes = f"{c.id.shape_a}-{c.id.shape_b}"
     return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
 
@@ -228,6 +228,8 @@ class JointConstraints:
     def dry_friction(self) -> list[Constraint]:
         """Return the dry friction of joints, one block per coordinate that has any.
 
+        Followers have blocks of their own, in their leader's coordinates.
+
         The list is built once, and is the same object in every call.
         """
         return self._dry
@@ -314,6 +316,8 @@ def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
 
 def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     """Return the unilateral constraint of a joint's limit.
+
+    It is called "SIDE limit of NAME" and has the id ("limit", name, side).
 
     Args:
         name, side: Joint, and name of the limit ("lower", "swing", "upper twist").

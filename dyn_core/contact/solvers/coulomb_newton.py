@@ -365,7 +365,8 @@ def _finish(
         rows, blocks, nv: Problem, numbers of blocks and coordinates in use.
         work: Work arrays; newton.gamma has the scaled impulses, which are projected on
             bounds and cones in place.
-        report: Set to the residuals, `count` iterations and factorisations, (8,).
+        report: Set to the residuals, `count` as iterations, 0 as penalty, and `count`
+            as factorisations, (8,).
         tolerance: Tolerance of the method.
         count: Number of iterations.
 

@@ -205,6 +205,8 @@ def _linearise_cone(
 ) -> bool:
     """Set S and d of block k, a cone, if it opens or slides; return whether it slides.
 
+    A pressed cone without friction counts as sliding.
+
     With y = x - u, t = y_T / |y_T| and eta = mu y_n / |y_T|:
 
         x_t = mu x_n,   (1 - eta) x + eta u = 0 across t

@@ -156,7 +156,7 @@ def add_pair(
 
     The number may exceed the capacity; contacts beyond it are not written. Normals
     point from the second shape of the pair to the first. The id is 2^40 pair + feature,
-    and `turn` is 0; `time` is not written.
+    and `turn` is 0; all fields but `time` are written.
 
     Args:
         shapes, pairs, pair: Tables, and index of the pair.

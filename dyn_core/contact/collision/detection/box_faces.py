@@ -254,7 +254,8 @@ def point_feature(
 
     It is the number of a corner of a, or 8 plus the number of a corner of b, or 32 + 24
     e_a + e_b for a pair of edges with these edge_numbers; a and b are the pair's first
-    and second box. It is the same whichever of them has the face.
+    and second box. Where two corners meet, that of a counts. It is the same whichever
+    of them has the face.
 
     Args:
         work, m: Memory, and row of the point in work.polygon: coordinates along the

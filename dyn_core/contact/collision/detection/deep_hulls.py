@@ -76,8 +76,9 @@ def retain_few(
         a, A: Index of the shape, and its frame in the world, (12,).
         ground, B: Index of the half-space or height field, and its frame, (12,).
         margin: Maximum gap of a contact [m].
-        work: Memory; relative and axis are overwritten. The first RETAINED entries of
-            `tags` are the chosen points, if the result is True.
+        work: Memory; relative, axis and the first column of the first RETAINED rows of
+            `tags` are overwritten: this column has the chosen points, which may repeat,
+            if the result is True.
 
     Returns:
         Whether the chosen points only become contacts. False: all that touch do, since
