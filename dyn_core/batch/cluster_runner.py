@@ -147,7 +147,7 @@ def run_chunk(
         packed: TaskFacts as bytes, see `packed`.
         first, last: Range of its rows, last excluded.
         sent: Rows of the inputs that were sent, one array for each input; None for
-            those the worker reads itself.
+            those the worker reads itself. Empty if a function generates the rows.
 
     Raises:
         UnseenRows: The worker does not see the file of an input that was not sent, or

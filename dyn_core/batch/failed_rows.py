@@ -61,7 +61,7 @@ def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
     A run is (first row, row behind the last, reason).
 
     Args:
-        rows: Indices of the rows, ascending.
+        rows: Indices of the rows, ascending, which is not checked.
         reasons: Reason of each row; ValueError for another number of them.
     """
     return joined((row, row + 1, why) for row, why in zip(rows, reasons, strict=True))

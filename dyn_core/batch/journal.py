@@ -297,7 +297,7 @@ def beside(path: str) -> str:
 
 
 def journal_path(path: Any) -> str:
-    """Return the path of a journal as str.
+    """Return the path of a journal as str, unchanged: it may be relative.
 
     Raises SettingError if it is no path, or a URL: lines must be appended and flushed
     at once, which a URL does not support.

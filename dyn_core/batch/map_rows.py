@@ -81,7 +81,7 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
 
 
 def _whole(name: str, value: Any) -> int:
-    """Return a setting as int; a float such as 1e9 is accepted.
+    """Return a setting as int; a float such as 1e9 is accepted, a bool is not.
 
     Args:
         name: Name of the setting, for the message.
@@ -288,7 +288,7 @@ class BatchRun:
 
         Sets `journal`, closed at the end, or None; and `targets` to result files or new
         arrays in memory; arrays of the caller, or None, stay. With `resume`, the chunk
-        size of an existing journal replaces a default `chunk`.
+        size of an existing journal replaces a default `chunk`, and refuses another.
 
         Args:
             path: Argument `journal` of map_rows; None: beside the result file, or no
@@ -513,7 +513,7 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     objects of Dask often are: call the function regularly to raise it again; the end of
     the block does. Within it Ctrl-C raises KeyboardInterrupt as usual, too. On threads
     other than the main one, and if the program has a SIGINT handler of its own, nothing
-    is installed and the function does nothing.
+    is installed and the function does nothing. The end restores the handler.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()

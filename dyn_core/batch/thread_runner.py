@@ -41,8 +41,8 @@ def on_threads(
         task: Task that processes the chunks; its run is called on the threads.
         chunks: Chunks to be processed: (index, first row, row behind the last); a
             single one on the calling thread.
-        workers: Number of threads, at least 1 (not checked: with 0 no chunk is
-            processed); it is ignored for a single chunk.
+        workers: Number of threads, at least 1 (not checked: with 0 the iteration is
+            empty); it is ignored for a single chunk.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:
@@ -102,7 +102,7 @@ def _work(
         wanted: Queue of chunks (index, first row, row behind the last); None ends the
             thread.
         done: Queue that gets (index, outcome) of each chunk; a raised exception is the
-            outcome.
+            outcome, and does not end the thread.
         ended: Empty list; an entry that another thread appends ends the thread and
             stops its task.
     """

@@ -164,7 +164,7 @@ class ChainRule:
     def _gradient(
         self, port: Port, x: Any, cotangents: Sequence[Any], values: Values
     ) -> Any:
-        """Return the gradient by one input, in the shape of its value.
+        """Return the gradient by one input, in the shape of its value (nq, a position).
 
         It is zero if no output depends on the input, and summed over the batch axis if
         x has none.

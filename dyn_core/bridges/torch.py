@@ -119,6 +119,7 @@ class TorchOperation:
 
         Raises:
             ShapeError: Shapes or numbers of rows do not fit.
+            RuntimeError: Within a vmap, batches have different numbers of rows.
             RowError: A row fails, and the status was not requested.
         """
         if is_plain():
@@ -361,6 +362,8 @@ class TorchOperation:
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
+        The status is left out.
+
         Args:
             source: The derivative Program; its operation is created at first use, which
                 may raise the errors of a build.
@@ -563,7 +566,7 @@ class TorchFunction:
             ShapeError: An input has another shape, masked entries or no real numbers; a
                 tensor has a larger floating-point type than the Program, or is not on
                 the CPU; or inputs are missing, unknown, given twice or too many, or
-                have different numbers of rows.
+                have different numbers of rows (within a vmap a RuntimeError).
             RowError: A row fails, and the function returns no status.
         """
         arrays = None if named else self._arrays(args)

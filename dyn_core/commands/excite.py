@@ -205,7 +205,7 @@ def lines_of(result: Excitation) -> list[str]:
     """Return lines about a motion, from its condition number to its violated limits.
 
     Between them: for each joint its start, least and largest position [rad | m], and
-    the shares of its range, velocity and effort limits that it uses; the joint that
+    the shares [%] of its range, velocity and effort limits that it uses; the joint that
     raises the condition number most, if known; number and least distance [m] of pairs
     of links, and the near pairs. Each violated limit has a line that begins with "not
     kept".

@@ -129,7 +129,7 @@ def _help(arguments: argparse.Namespace) -> int:
 def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
     """Return lines for problems, commands, public names and PAGES with all terms.
 
-    A last line says how to read on; without a mention it is "".
+    A last line says how to read on; without a mention it is "". Case does not matter.
 
     Args:
         terms: Words, at least one.

@@ -183,7 +183,9 @@ class CommandParser(argparse.ArgumentParser):
         raise _UsageError(unknown_name(kind, value, action.choices) + more)
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
-        """Return the value of an argument; numbers are read as in files.
+        """Return the value of an argument; floats and ints are read as in files.
+
+        Other types are read as by ArgumentParser.
 
         Raises _UsageError for a number that is none, such as 1_0 and 2s.
         """
@@ -303,6 +305,8 @@ def _run(argv: list[str]) -> int:
 
 def _check_outputs(values: dict[str, Any]) -> None:
     """Raise SettingError if a file to be written is one that another argument reads.
+
+    Two paths of one existing file count as the same.
 
     Written are the files of out, plot, film, html, picture, output, report and
     screenshot. Read are all other texts among the arguments, except the title.

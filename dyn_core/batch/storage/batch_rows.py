@@ -47,8 +47,9 @@ class BatchRows:
     ) -> Callable[[int, int], list[np.ndarray]]:
         """Load a chunk; return a function (a, b) that returns its rows a to b - 1.
 
-        a and b are indices in the batch, within the chunk. The function returns one
-        array for each input, whole for a shared value.
+        a and b are indices in the batch, within the chunk, which is not checked. The
+        function returns one array for each input, whole for a shared value. Errors of
+        reading the inputs pass through.
 
         Args:
             first, last: Row range of the chunk, last excluded.

@@ -218,6 +218,7 @@ class JointConstraints:
         Returns:
             For each gear its Constraint, a list of two pairs (index in q, factor), and
                 a constant: error = sum of factor q[index], plus the constant [rad | m].
+                A follower has the index of its leader, so both may be equal.
         """
         constraints = []
         for block, (a, b), ratio, offset in self._gears:
