@@ -143,7 +143,7 @@ def deepest_on_rim(
 ) -> tuple[float, float]:
     """Return the unit direction (x, y) from the centre of a rim to its deepest point.
 
-        -(nx, ny) / size,   along x + y where the cylinder is upright
+        -(nx, ny) / size,   along x + y where the cylinder is upright: square <= 1e-12
 
     Args:
         nx, ny: Normal of the half-space along x and y of the cylinder.

@@ -44,7 +44,7 @@ class HeightField:
     Raises:
         SettingError: There is no such keyword.
         ModelError: A field is invalid, rows differ in length, there are fewer than 2 by
-            2 or more than LARGEST heights, or a length of a cell is not above 0.
+            2 or more than LARGEST (4e6) heights, or a length of a cell is not above 0.
     """
 
     heights: tuple[tuple[float, ...], ...]

@@ -435,7 +435,8 @@ def _mode(
     Returns:
         Whether the block is at the boundary of two modes: it is separate and does not
         open, or friction is at its largest without slip, or a contact slips with less
-        friction; and its mode, an index in MODES.
+        friction; and its mode: SEPARATE (0), STICK (1), SLIP (2), CLOSED (3) or FREE
+        (4).
     """
     rows, role, first = step.rows, step.blocks.role[k], step.rows.start[k]
     x, sigma, response = rows.impulse[first], slopes.sigma[first], 0.0

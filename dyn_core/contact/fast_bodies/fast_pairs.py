@@ -435,9 +435,9 @@ def add_meeting(
 ) -> int:
     """Add the contacts of a pair that meets; return the new number of contacts.
 
-    The number exceeds the length of the arrays if they are too small. Each added
-    contact gets the time, and as `turn` one plus the index of the velocity. In
-    step.fast.first the time of both bodies' roots is lowered to this time.
+    The number exceeds the length of the arrays if they are too small. Gaps count up to
+    0.01 `thinner`. Each added contact gets the time, and as `turn` one plus the index
+    of the velocity. step.fast.first of both bodies' roots is lowered to this time.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.

@@ -117,7 +117,8 @@ class ContactSolver(ArraySolver):
 
         Returns:
             Impulses and velocities G lambda + b, (m,) each; the residuals, (5,); the
-            number of iterations; and the index of the status in STATUSES, as a float.
+            number of iterations; and the index of the status in STATUSES, as a float:
+            0 converged, 1 max_iterations, 2 infeasible, 3 ray, 4 not_unique.
 
         Raises:
             ModelError: An input is invalid.

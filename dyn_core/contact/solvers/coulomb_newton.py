@@ -279,7 +279,8 @@ def _rounds(
             method.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         work: Work arrays; work.best and best_law are updated.
-        report: Set to the report of the last method, with the iterations of all, (8,).
+        report: Set to the report of the last method, with the iterations of all but
+            `_polish`, (8,).
         max_iterations: Largest number of Newton steps from each start.
         tolerance: Tolerance of all methods.
         splittings: Largest number of iterations of the last splitting; 0: only Newton

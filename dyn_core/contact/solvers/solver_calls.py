@@ -99,9 +99,11 @@ def choice_of(
     Args:
         name: Name of a solver of ROW_SOLVERS: admm, coulomb_newton, convex_newton or
             projected_gauss_seidel. Any other gives the method IN_PYTHON.
-        options: Options of the solver by name: max_iterations, tolerance, and rho
-            (admm), splittings (coulomb_newton) or relaxation (projected_gauss_seidel);
-            names are not checked. They are ignored for IN_PYTHON.
+        options: Options of the solver by name: max_iterations (5000, 120, 100 and 1000
+            by default, in this order of names), tolerance (1e-10 of admm, else 1e-9),
+            and rho (admm, 1), splittings (coulomb_newton, 3000) or relaxation
+            (projected_gauss_seidel, 1); names are not checked. They are ignored for
+            IN_PYTHON.
         impacts: Whether an impact is solved before each step.
     """
     if name not in ROW_SOLVERS:
@@ -129,9 +131,9 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
             sets its LAW and ITERATIONS; penalty and factorisations stay.
 
     Returns:
-        Index in residuals.STATUSES; with NO_BUFFER, the work arrays are too small and
-        the impulses unchanged. RAISED (-1) if the Python function of an IN_PYTHON
-        solver raised an error.
+        Index in residuals.STATUSES: 0 converged, 1 max_iterations, 2 infeasible; with
+        NO_BUFFER (5), the work arrays are too small and the impulses unchanged. RAISED
+        (-1) if the Python function of an IN_PYTHON solver raised an error.
     """
     choice, work, report = solver.choice, solver.work, solver.reports[0]
     most, tolerance = choice.max_iterations, choice.tolerance
@@ -172,8 +174,8 @@ class RowSolver:
                 solutions; the array objects must stay the same.
             nv: Number of coordinates of the supports.
             options: Options of the solver: max_iterations, tolerance, and rho (admm),
-                splittings (coulomb_newton) or relaxation (projected_gauss_seidel);
-                values are not checked.
+                splittings (coulomb_newton) or relaxation (projected_gauss_seidel), with
+                the defaults of choice_of; values are not checked.
 
         Raises:
             SettingError: The name, or an option, is unknown.
@@ -201,7 +203,8 @@ class RowSolver:
             blocks, m: Numbers of blocks and rows in use.
 
         Returns:
-            Index in residuals.STATUSES; with NO_BUFFER, the work arrays are too small
-            and the impulses unchanged.
+            Index in residuals.STATUSES: 0 converged, 1 max_iterations, 2 infeasible;
+            with NO_BUFFER (5), the work arrays are too small and the impulses
+            unchanged.
         """
         return int(self._solve(blocks, m, self.nv))

@@ -14,7 +14,8 @@ compiled (dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 Number of a corner: 1, 2 and 4 added for +x, +y and +z. Number of an edge: 8 axis + its
-corner on the negative side. A feature of edges is EDGES + 24 edge of a + edge of b.
+corner on the negative side. A feature of edges is EDGES + 24 edge of a + edge of b;
+EDGES is 32, PAIRS 576.
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 4.4.1 (separating axes); the
 tolerances and the test of exactness are not from the literature.

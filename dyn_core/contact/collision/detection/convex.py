@@ -245,7 +245,7 @@ def along_lines(
 
     Returns:
         The new number of contacts, and the smaller of both gaps, added or not [m]; inf
-        if the lines are not parallel or not side by side.
+        if the lines are not parallel (sine above 0.05) or not side by side.
     """
     polygon, second, last = work.polygon, OTHER + 1, FACE + 1
     ux = polygon[second, 0] - polygon[OTHER, 0]

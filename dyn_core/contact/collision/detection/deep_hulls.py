@@ -82,7 +82,8 @@ def retain_few(
 
     Returns:
         Whether the chosen points only become contacts. False: all that touch do, since
-        the shape is no hull, overlaps by at most SUNK, or at most MANY points touch.
+        the shape is no hull, overlaps by at most SUNK (1 cm), or at most MANY (16)
+        points touch. RETAINED is 9.
     """
     count = shapes.first[a, 1]
     if shapes.kind[a] != HULL or count <= MANY:

@@ -307,7 +307,7 @@ def rim_on_surface(
 
     For each triangle, the point of the rim that is deepest against its normal is
     tested. If an edge or corner is closer than all touched triangles, the contact of
-    the rim's closest point with it is added. Features begin at m TRIANGLES, see
+    the rim's closest point with it is added. Features begin at m TRIANGLES (2^24), see
     first_feature of ball_on_surface.
 
     Args:

@@ -4,8 +4,9 @@ All corners are points in the frame of the pair's second shape. Written in the s
 Python that is compiled (dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
-Rows of work.polygon and work.tags: the polygon to be clipped from OTHER on, its copy
-from COPY on, the face it is clipped to from FACE on. CUT is 16384, CORNERS 16.
+Rows of work.polygon and work.tags: the polygon to be clipped from OTHER (0) on, its
+copy from COPY (40) on, the face it is clipped to from FACE (88) on. CUT is 16384,
+CORNERS 16.
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 8.3.4 (clipping of the incident
 face); the features are not from the literature.

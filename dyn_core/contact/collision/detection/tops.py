@@ -89,8 +89,8 @@ def over_a_face(
 ) -> tuple[float, float, float, float]:
     """Return the gap of a point and a shape, and the nearest face's outward normal.
 
-    Faces that look up are left out: the ground is not above them. The side of a
-    cylinder counts as a face.
+    Faces that look up are left out: the ground is not above them; their normal has a z
+    of 0.5 or more in the field. The side of a cylinder counts as a face.
 
     Args:
         shapes, a: Table, and index of the shape: a box, cylinder or hull.

@@ -1,5 +1,7 @@
 """Law of each block with a compliance: impulses, modes, line search of the cost.
 
+Modes are OPEN (0), STICK (1) and SLIP (2).
+
 In the subset of machine code.
 """
 
