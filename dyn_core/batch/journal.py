@@ -270,8 +270,8 @@ def _content(line: bytes, mark: str) -> Any:
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
     """Iterate over the differences between two headers, in words; none if equal.
 
-    Compared are the keys of HEADER_TITLES, the names of the inputs, and of each input
-    that both have the facts in `kept`.
+    Compared are the keys of HEADER_TITLES (all of a header but inputs and token), the
+    names of the inputs, and of each input that both have the facts in `kept`.
 
     Args:
         kept: Header of the existing journal ("there").

@@ -166,7 +166,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _package(arguments: argparse.Namespace) -> int:
     """Write a package for ros2_control, print its files, and return 0.
 
-    It has a controller if the solver is a law (LAWS, TOOL), else a simulated robot.
+    It has a controller if the solver is a law (of controller_package.LAWS, by its name
+    with or without _cycle, or "cartesian"), else a simulated robot.
     Raises UnsupportedError for options that such a package does not have, names that
     are neither a law nor a solver of steps, and robots with a floating base or a joint
     of several coordinates, and SettingError or ModelError if another option, the robot

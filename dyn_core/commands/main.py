@@ -206,8 +206,8 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help page with all arguments, and the example if there is one.
 
-        If it has one of the options of WRITTEN, a note says that
-        written files replace others.
+        If it has an option of WRITTEN (out, plot, film, html, picture), a note says
+        that written files replace others.
         """
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""

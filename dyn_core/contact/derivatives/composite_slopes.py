@@ -67,7 +67,7 @@ def fill_turned(
 ) -> None:  # fmt: skip
     """Fill the derivatives of contact rows by q; add changes of their forces to by_q.
 
-    Contacts in the mode SEPARATE are left out.
+    Contacts in the mode SEPARATE (0, no impulse) are left out.
 
     Args:
         scene, step, blocks: Robot and world, problem with its impulses, and number of

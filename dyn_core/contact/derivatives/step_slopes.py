@@ -183,8 +183,9 @@ def find_modes(
         blocks: Number of blocks.
         pushes: Force of the contacts on each body, body coordinates, (nb, 6) [N·m; N];
             added to.
-        slopes: Sets mode, above, pressed, J, sigma, weight, along, and known, columns
-            and motions of the bodies in contact; clears turned and before of all rows.
+        slopes: Sets mode (0 separate, 1 stick, 2 slip, 3 closed, 4 free), above,
+            pressed, J, sigma, weight, along, and known, columns and motions of the
+            bodies in contact; clears turned and before of all rows.
             axes and wrench are overwritten.
 
     Returns:
@@ -240,8 +241,8 @@ def find_corrections(
             added.
         slopes: Reads the results of find_modes: `mode`, the modes of the velocities,
             and `above`: a block that presses at gap 0 is corrected if it is 0. Sets
-            `mode` to CLOSED for corrected blocks, else SEPARATE, and sets pressed,
-            known, columns and motions.
+            `mode` to CLOSED (3) for corrected blocks, else SEPARATE (0), and sets
+            pressed, known, columns and motions.
 
     Returns:
         AT_BOUNDARY (1) if a block is corrected that separates in the step, else SMOOTH

@@ -150,12 +150,12 @@ class ContactSolution:
             impulses: lambda, (m,), or with `reduction` the impulses of its reduced
                 problem [N·s | N·m·s].
             iterations: Number of iterations.
-            status: CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY or NOT_UNIQUE of
-                dyn_core.contact; None: converged. A converged solution becomes
-                MAX_ITERATIONS where `law` is above the tolerance or NaN, or an impulse
-                is not finite. With
-                `reduction` it becomes INFEASIBLE where its free rows have no solution,
-                and MAX_ITERATIONS does where its reduced problem has none.
+            status: CONVERGED (0), MAX_ITERATIONS (1), INFEASIBLE (2), RAY (3) or
+                NOT_UNIQUE (4) of dyn_core.contact; None: converged. A converged
+                solution becomes MAX_ITERATIONS where `law` is above the tolerance or
+                NaN, or an impulse is not finite. With `reduction` it becomes INFEASIBLE
+                where its free rows have no solution, and MAX_ITERATIONS does where its
+                reduced problem has none.
             law: Residual of the law that the solver solves [1]; None: of the exact law.
             tolerance: Tolerance of `law`.
             reduction: `problem.without_free_rows()`, if the solver used it.

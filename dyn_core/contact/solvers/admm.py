@@ -1,6 +1,7 @@
 """Exact Coulomb contacts by the alternating direction method of multipliers.
 
-In the subset of machine code.
+In the subset of machine code. Statuses:
+CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5.
 """
 
 from __future__ import annotations

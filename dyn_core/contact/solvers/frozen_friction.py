@@ -1,6 +1,7 @@
 """Friction with fixed bounds: a convex substitute for an unsolved Coulomb problem.
 
-In the subset of machine code.
+In the subset of machine code. Statuses:
+CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5, FROZEN_FRICTION 7.
 """
 
 from __future__ import annotations

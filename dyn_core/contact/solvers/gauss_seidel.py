@@ -1,6 +1,6 @@
 """Contacts by projected Gauss-Seidel, block by block on the coordinates.
 
-In the subset of machine code.
+In the subset of machine code. Statuses: CONVERGED is 0, MAX_ITERATIONS 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Contacts by Newton's method on the velocity changes z, in proximal rounds.
 
-In the subset of machine code.
+In the subset of machine code. Statuses:
+CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ touch at two points. Otherwise the closest points are the only contact. Written 
 subset of Python that is compiled (dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
-Rows of work.polygon and work.tags from OTHER on are a polygon of one shape, those from
-FACE on a face of the other one (polygons.py).
+Rows of work.polygon and work.tags from OTHER (0) on are a polygon of one shape, those
+from FACE (88) on a face of the other one (polygons.py).
 """
 
 from __future__ import annotations
