@@ -33,7 +33,7 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
         arrays: Memory of the step. Reading a quantity prepares the problem again and
             overwrites this memory; the reading raises DynError if the dynamics cannot
             be computed.
-        record: Record of the step.
+        record: Record of a step by `arrays`.
     """
     measured = Residuals(*map(float, record.residuals))
     return StepReport(
@@ -111,9 +111,9 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
         record: Record of the step.
 
     Returns:
-        Contacts with their forces; impulses of each block by its constraint's name; the
-        kinetic energy that the impulses add to the free motion, and the change of
-        kinetic energy at the initial H [J].
+        Contacts with their forces; impulses of each block, also of contacts, by its
+        constraint's name; the kinetic energy that the impulses add to the free motion,
+        and the change of kinetic energy at the initial H [J].
     """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
@@ -158,6 +158,8 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
     """Return the energies of a step [J]: work, dissipation, constraints, correction.
 
+    Dissipation is above zero where energy is lost; see StepEnergy.
+
     The problem is prepared again: the memory of `arrays` is overwritten; DynError if
     the dynamics cannot be computed.
 
@@ -182,8 +184,9 @@ def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
     Row i - 1 is of body i; the world has no row. Moment about the body's origin, then
-    force [N·m·s; N·s]; zeros without contacts. The problem is prepared again: the
-    memory of `arrays` is overwritten; DynError if the dynamics cannot be computed.
+    force [N·m·s; N·s], of all rows of contacts, also torsion and rolling; zeros without
+    contacts. The problem is prepared again: the memory of `arrays` is overwritten;
+    DynError if the dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.

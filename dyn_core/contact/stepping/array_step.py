@@ -73,7 +73,8 @@ class ArrayStep:
         Args:
             contact_model: Robot and world.
             h: Step [s].
-            prescribed: Names of joints whose accelerations are given.
+            prescribed: Names of joints whose accelerations are given, zeros at first,
+                in the order in which `accelerate` takes them.
 
         Raises:
             SettingError: The step is not a finite number above 0.
@@ -140,8 +141,9 @@ class ArrayStep:
     def payload(self) -> tuple[np.ndarray, ...]:
         """Memory of the payload's ten parameters, one array (10,); never reallocated.
 
-        The tuple is empty without a payload link. `step` overwrites the memory with the
-        values of ContactModel.carried.
+        They are in the order of Payload.parameters. The tuple is empty without a
+        payload link. `step` overwrites the memory with the values of
+        ContactModel.carried.
         """
         return self._payload
 
@@ -230,8 +232,8 @@ class ArrayStep:
 
         Args:
             accelerations: Accelerations of all coordinates of prescribed joints, in the
-                order of these joints, (coordinates,), or one number for all [rad/s² |
-                m/s²]; ValueError for another number. None: no change.
+                order of the constructor's `prescribed`, (coordinates,), or one number
+                for all [rad/s² | m/s²]; ValueError for another number. None: no change.
         """
         if accelerations is not None:
             self._accelerations[self._prescribed_rows] = accelerations
@@ -259,9 +261,7 @@ class ArrayStep:
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
-            accelerations: Accelerations of all coordinates of prescribed joints, in the
-                order of these joints, or one number for all [rad/s² | m/s²]; None: as
-                before.
+            accelerations: As in `accelerate`; None: as before.
 
         Returns:
             q, (nq,), qd, (nv,), and the record, all copies.
@@ -271,8 +271,8 @@ class ArrayStep:
             ValueError: accelerations has another size than one or all coordinates.
             NonFiniteError: The state before the step, or the state after it, is not
                 finite.
-            DynError: The dynamics cannot be computed at the state, or the solver failed
-                in Python; the error passes through. After this and a NonFiniteError the
+            DynError: The dynamics cannot be computed at the state. Any error of a
+                solver in Python passes through. After these and a NonFiniteError the
                 impulses of earlier steps are deleted.
 
         Source: LCP-4.
@@ -427,7 +427,10 @@ class ArrayStep:
         return self._step
 
     def _fast_contacts(self) -> FastContacts:
-        """Return copies of the contacts, velocities and meetings of a fast step."""
+        """Return copies of contacts, velocities and meetings of the last step.
+
+        Meaningful only if the step had fast pairs; see FastContacts.
+        """
         step, count = self._step, self.contacts
         contacts = Contacts._make(part[:count].copy() for part in step.contacts)
         memory, used = step.fast, self._used[0]
@@ -461,9 +464,9 @@ class ArrayStep:
 
         Returns:
             Y = J L^-1, (m, nv), with the Jacobian J of the rows, and L, (nv, nv), the
-            factor of the inertia with damping, L.T L = H + dt B. Columns of Y and rows
-            of L are in the order of elimination, columns of L by coordinate: L is not
-            triangular unless both orders agree. See sparse_rows and inertia_factor.
+            factor of the inertia with damping, L.T L = H + dt B; both new. Columns of Y
+            and rows of L are in the order of elimination, columns of L by coordinate: L
+            is not triangular unless both orders agree. See sparse_rows, inertia_factor.
         """
         Y = sparse_rows(step, len(record.starts), len(record.impulse))
         return Y, inertia_factor(step, self.setup.scene.tables)
@@ -489,9 +492,9 @@ class ArrayStep:
     def names(self, record: StepRecord) -> str:
         """Return the names of the three constraints with the largest residuals.
 
-        For messages: the largest first, separated by commas, with ", ..." if there are
-        more than three constraints. The problem of the step is prepared again in the
-        memory.
+        For messages: the largest first, separated by ", ", with ", ..." if there are
+        more than three constraints; empty without any. The problem of the step is
+        prepared again in the memory.
 
         Args:
             record: Record of the step.

@@ -182,15 +182,17 @@ def take_step(
     Args:
         scene, step, solver: Tables, arrays of one state, and solver with its memory.
         kernels: Programs, tied to `step` and `log`.
-        outcomes: Results of one state; all fields are written at index 0.
+        outcomes: Results of one state; all fields but `chosen` are written at index 0,
+            none if a Program before the step fails.
         log: Written; q_end and qd_end are the state after the step. Valid after DONE
             only.
 
     Returns:
         DONE (0). FAILED (1): a number is not finite, or Python raised an exception; the
-            impulses of earlier steps are deleted. REFUSED (2): a Program failed. A
-            negative number: minus the number of contacts, for which the arrays are too
-            small; the step can be repeated with larger arrays.
+            impulses of earlier steps are deleted. REFUSED (2): a Program failed; if it
+            is kernels.end, earlier impulses are those of this step. A negative number:
+            minus the number of contacts, for which the arrays are too small; the step
+            can be repeated with larger arrays.
 
     Source: LCP-4.
     """
@@ -379,11 +381,11 @@ def leave_out_pushes(
         scene: Its rule.
         step: Problem with its impulses, which are set to zero; b and bias are changed.
         used: Number of blocks.
-        status: Status of the solution. Where it is CONVERGED or NOT_UNIQUE, nothing is
-            done unless impulses are endless (as velocities above 1e7 times the free
-            ones) or, in a step with meetings of fast bodies, add energy; where it is
-            INFEASIBLE, all rebounds are removed; where it is another one, all rebounds
-            and push-outs.
+        status: Status of the solution. Where it is INFEASIBLE, all rebounds are
+            removed; where it is another one, all rebounds and push-outs; but where it
+            is CONVERGED or NOT_UNIQUE, only if impulses are endless (as velocities
+            above 1e7 times the free ones) or, in a step with meetings of fast bodies,
+            add energy.
         z: Memory, (nv,), which is overwritten.
 
     Source: ours; the cones of LCP-12.
@@ -503,9 +505,10 @@ def finish_state(
 ) -> None:
     """Write the outcome of a step with its velocity, contact forces and correction.
 
-    step.correction is written if positions are corrected or bodies met within the step.
-    A state that is not finite fails: `failed` is 1 and `status` -1, its velocity and
-    correction become zero, its impulses of earlier steps are deleted.
+    step.correction is written if positions are corrected or bodies met within the step;
+    whether it is finite is not tested. If `finite` is False the state fails: `failed`
+    is 1 and `status` -1, its velocity and correction become zero, its impulses of
+    earlier steps are deleted.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.
@@ -514,7 +517,7 @@ def finish_state(
         state, n: Index of the state in `step` and in `outcomes`.
         blocks: Number of blocks.
         status: Status of the solution.
-        finite: Whether the velocity is finite; False: the state has failed.
+        finite: Whether the velocity is finite.
     """
     report = solver.reports[0]
     outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
@@ -634,7 +637,7 @@ def add_force(
         outcomes, n: outcomes.force is increased at n, and world_force if `of_world`.
         k: Index of the body in outcomes.force; -1: nothing is added.
         of_world: Whether the other body of the contact is the world.
-        x, y, z: Force, world axes [N].
+        x, y, z: Force on this body, world axes [N].
     """
     if k < 0:
         return

@@ -109,7 +109,7 @@ class ContactModel:
 
     @cached_property
     def kinematics(self) -> Program[Any]:
-        """Program of BODY_JACOBIANS, compiled on first use."""
+        """Program of BODY_JACOBIANS, a function of q, compiled on first use."""
         return self._made(solver("body_jacobians"), self.smooth_model)
 
     @cached_property
@@ -130,7 +130,10 @@ class ContactModel:
 
     @cached_property
     def _loops(self) -> Program[Any] | None:
-        """Program of the loops' constraints, built on first use; None without loops."""
+        """Program of the loops' constraints, compiled on first use; None without loops.
+
+        Its inputs are q and qd; see _loop_constraints.
+        """
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None
 

@@ -257,7 +257,8 @@ class EventStep:
     ) -> float:
         """Return the smallest gap of contacts and limits minus its closing gap.
 
-        Raises NonFiniteError if q is not finite; errors of Programs pass through.
+        The problem in the memory is overwritten. Raises NonFiniteError if q is not
+        finite; errors of Programs pass through.
 
         Args:
             q: Position, (nq,).
@@ -302,10 +303,10 @@ class EventStep:
         near: Near,
         closed: set[int],
     ) -> Flow:
-        """Return the flow from a state: time [s] -> q, qd, and a record or Flight.
+        """Return the flow from a state: elapsed time [s] -> q, qd, record or Flight.
 
-        It is free if no contact is closed and all near constraints are contacts or
-        limits, else constrained.
+        It is free if `closed` is empty and all near constraints are contacts or limits,
+        else constrained.
 
         Args:
             t: Start [s].
@@ -646,7 +647,7 @@ class EventStep:
         """Return prepare_step, bound to a scene of `_scene`.
 
         It takes the index of the state, and returns the numbers of contacts, blocks and
-        rows; minus the number of contacts if the memory is too small for them.
+        rows; minus the number of contacts, 0 and 0 if the memory is too small for them.
 
         Args:
             duration: Step of the rule [s].

@@ -109,7 +109,10 @@ def gyroscopic_change(
 
 
 def _plain(model: Model) -> bool:
-    """Return whether all joints have one coordinate: q + dv is the moved position."""
+    """Return whether all joints have one coordinate: q + dv is the moved position.
+
+    Joints without coordinates and followers do not count.
+    """
     return all(model.joint[i].nq == 1 for i in model.independent)
 
 

@@ -227,10 +227,10 @@ def step_packs(
         offset: Index of state 0 in `outcomes`.
 
     Returns:
-        `last` and 0. If the arrays are too small for the contacts of a pack: the index
-            of its first state, whose `waiting` is reset to 1, and the needed number of
-            contacts. States before it are stepped, later ones may be; a call with
-            larger arrays continues.
+        `last` and 0. If the arrays are too small for the contacts of a pack, or of a
+            state alone: the index of its first state, whose `waiting` is reset to 1,
+            and the needed number of contacts. States before it are stepped, later ones
+            may be; a call with larger arrays continues.
     """
     for leader in range(first, last):
         while pack.waiting[leader] > 0:

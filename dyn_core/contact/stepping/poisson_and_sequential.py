@@ -218,8 +218,8 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
     It starts from the velocity before the step, with touching contacts and limits,
-    loops and gears; entries of all other blocks are zero. Prescribed joints do not
-    change their velocity.
+    loops, gears and prescribed joints, which do not change their velocity; entries of
+    all other blocks are zero.
 
     Args:
         impact: Constraints, and the velocity before the impact.
@@ -257,8 +257,9 @@ def _release(
 
     The normal impulses e lambda_c act first. Then problems are solved for additional
     normal impulses x >= 0 and the tangential ones, |lambda_T| <= mu lambda_n, with
-    lambda_n = e lambda_c + x of the previous round. The result is that of the round in
-    which lambda_n settles, or of the last of 20 rounds.
+    lambda_n = e lambda_c + x of the previous round. The result, e lambda_c + x and the
+    tangential impulses without those of the compression, is that of the round in which
+    lambda_n settles, or of the last of 20 rounds.
 
     Args:
         part: Problem of the compression.

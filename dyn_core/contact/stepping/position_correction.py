@@ -52,7 +52,8 @@ def correct_positions(
 
     Args:
         scene: Robot, world and rule.
-        step: Arrays after write_velocity. step.normals is overwritten;
+        step: Arrays after write_velocity. step.normals, and unless the result is
+            NOTHING also work, fast and collision, are overwritten;
             step.correction[state] is written if the result is not NOTHING.
         solver: Solver, of which the memory is used.
         state: Index of the state.
@@ -61,7 +62,7 @@ def correct_positions(
     Returns:
         NOTHING: no correction is needed. CORRECTED. INCOMPLETE: overlaps remain above
             the fraction 0.01 of the largest correction, or the solver has not
-            converged.
+            converged; or the correction was too fast (`soften`) 12 times, and is zero.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -183,10 +184,11 @@ def soften(
     With rows that exclude one another, the correction of least errors may be far: two
     normals that are nearly opposite ask for any speed across them. A larger compliance
     accepts errors instead, as springs in parallel do. It grows in the rows that act on
-    a chain of bodies that `find_reach` finds faster than 3 times push_out_speed, so
-    that other chains keep their correction; in loops and gears last, so that they stay
-    closed. It is a power of four, which does not move with q: derivatives of a step
-    take it as a constant.
+    a chain of bodies that `find_reach` finds faster than 3 push_out_speed dt /
+    remaining, so that other chains keep their correction; in loops and gears last, so
+    that they stay closed. It is a power of four, which does not move with q:
+    derivatives of a step take it as a constant. True also if only rows of loops and
+    gears act on such chains and `loops` is False: then nothing has changed.
 
     Args:
         scene: Robot, world and rule.
@@ -283,7 +285,7 @@ def find_reach(scene: Scene, step: StepArrays, state: int, used: int) -> None:
 
 @machine_code
 def _faster(root: int, speed: float, reach: FloatArray) -> None:
-    """Set reach[root] to a speed that is larger, or not finite."""
+    """Set reach[root] to a speed that is larger, or if one of both is NaN."""
     if not speed <= reach[root]:
         reach[root] = speed
 

@@ -245,7 +245,8 @@ def contact_force(
 
     Args:
         contact: Contact.
-        W: Unit forces of its rows about the world's origin, [moment; force], (rows, 6).
+        W: Unit forces of its rows on body a, about the world's origin, [moment; force],
+            (rows, 6).
         x, sigma: Impulses, and velocities after the step, of its rows, (rows,).
         h: Time over which the force is averaged, above zero [s]; 1 for an impact.
     """
