@@ -139,7 +139,7 @@ class ExternalEffort:
         self.restart()
 
     def restart(self) -> None:
-        """Reset all estimates to zero; the next update counts as the first."""
+        """Set all estimates to zero and `time` to None, as before the first update."""
         self.time: float | None = None
         self.r = self.effort = self._zero
         self._momentum = self._rate = self._zero

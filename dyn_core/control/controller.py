@@ -187,7 +187,10 @@ class Controller(Laws):
 
     @property
     def good(self) -> int:
-        """Number of consecutive valid states; 0 after a reset or a stale state."""
+        """Number of consecutive valid states; 0 after a reset or a stale state.
+
+        A refused sample leaves it as it is.
+        """
         return self.samples.good
 
     @property
@@ -269,7 +272,8 @@ class Controller(Laws):
         reference, and then by limit_tolerance.
 
         Args:
-            names: Names of the joints of the columns.
+            names: Joints of the columns, each of the robot once, in any order; the
+                result has the robot's order.
             times: Times of the points from the start, (k,) [s].
             rows: Positions and optionally velocities and accelerations, (k, n) each, as
                 for dyn_core.control.make_trajectory.
@@ -353,7 +357,7 @@ class Controller(Laws):
         brakes and trajectories are dropped, if there is a state.
 
         Args:
-            t: Present time [s].
+            t: Present time, on the clock of t in `update` [s].
             reason: Sentence that explains the stop.
         """
         self._stop(t, "estop", self.rules.on_estop, reason)
@@ -365,7 +369,7 @@ class Controller(Laws):
         brakes and trajectories are dropped, if there is a state.
 
         Args:
-            t: Present time [s].
+            t: Present time, on the clock of t in `update` [s].
             reason: Sentence that explains the stop.
         """
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
@@ -377,9 +381,9 @@ class Controller(Laws):
         brakes, if there is a state.
 
         Args:
-            t: Present time [s].
+            t: Present time, on the clock of t in `update` [s].
             cause: Cause for the counters, such as estop.
-            kind: zero, ramp or hold.
+            kind: zero, ramp or hold, from the strongest.
             reason: Sentence that explains the stop.
         """
         self.safety.stop(t, cause, kind, reason)
@@ -609,8 +613,8 @@ class Controller(Laws):
 
         None, too, before the first state. The torque is zero, or gravity compensation
         with damping for at most stop_time, as set by the rule on_stale or a stop in
-        force. The call also advances the blending of a payload, and sets `good` to 0 if
-        the state is stale.
+        force; always zero while disabled, see Silence.torque. The call also advances
+        the blending of a payload, and sets `good` to 0 if the state is stale.
 
         Args:
             t: Present time, monotonic [s].

@@ -196,9 +196,9 @@ def _met(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 def with_points(trajectory: Trajectory, period: float) -> Trajectory:
     """Return the same motion with points at most `period` apart.
 
-    An inserted point has the position, velocity and acceleration of the polynomial
-    there. Efforts, if there are any, are interpolated linearly. A controller with the
-    same interpolation moves as before.
+    An inserted point has those of position, velocity and acceleration of the polynomial
+    there that the trajectory has. Efforts, if there are any, are interpolated linearly.
+    A controller with the same interpolation moves as before.
 
     Args:
         trajectory: Trajectory to be subdivided; its efforts are optional.

@@ -126,7 +126,7 @@ class JointLimits:
         number: int,
         where: Callable[[int], str],
     ) -> None:
-        """Check one block of pieces.
+        """Check one block of pieces, with the tolerances of check_pieces.
 
         Args:
             lengths: Duration of each piece, (k,) [s].

@@ -25,7 +25,7 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
         value: One number, one number a joint, or a mapping from joint name to number;
             None, a None among several, or a joint that the mapping omits stands for the
             default.
-        default: One number, or one number a joint.
+        default: One number, or one number a joint; not checked.
 
     Raises:
         SettingError: A joint is unknown, the number of values is wrong, or a value is

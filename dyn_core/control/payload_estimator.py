@@ -138,7 +138,7 @@ class SensedLink:
 
         The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
         is [angular; linear] in the link's axes [rad/s; m/s]; its deviations are at
-        least 1e-6.
+        least 1e-6. ShapeError for q or qd of another shape.
 
         Args:
             q, qd: State of the robot, (nq,), (nv,).

@@ -190,9 +190,9 @@ class ControllerSettings:
         self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError if a payload is given and there is no payload_link.
+        """Raise a SettingError for no Payload, or if there is no payload_link.
 
-        None passes.
+        None passes in any case.
         """
         self.carried.check(payload)
 

@@ -153,7 +153,7 @@ class Laws(ControllerSettings):
     def check_payload(self, payload: Payload | None) -> None:
         """Raise a SettingError if a payload cannot be carried.
 
-        It is raised if a payload is given without payload_link, or if its weight
+        It is raised for no Payload, for one without payload_link, or if its weight
         exceeds the effort limits, see Carrying.check. The weight is not checked for a
         robot that compensates its own weight or a mass of zero. None passes.
         """

@@ -84,7 +84,10 @@ class StepRecord(NamedTuple):
 
     @property
     def impulse(self) -> np.ndarray:
-        """Impulses of all rows, (m,), with impulses of impacts before the step."""
+        """Impulses of all rows, (m,), with impulses of impacts before the step.
+
+        In N·s or N·m·s.
+        """
         nq, nv = self.sizes
         return self._part(nq + 2 * nv + 5, -1)
 

@@ -146,8 +146,8 @@ class CartesianLaw(ControlLaw):
     def notes(self) -> tuple[str, ...]:
         """A sentence if the joints move the tool in less than six directions.
 
-        It is alone in a tuple, which is empty if they move it in all six, and for a
-        robot with loops. Tested at eight random positions.
+        It is alone in a tuple, which is empty if they move it in all six at one of
+        eight random positions, and for a robot with loops.
         """
         model, rng = self.host.model, np.random.default_rng(0)
         if model.loops:
@@ -372,7 +372,8 @@ class CartesianLaw(ControlLaw):
     def change(self) -> None:
         """Use the parameters of the host, which `check` has accepted.
 
-        The stiffness changes gradually, at cartesian.stiffness_rate.
+        The stiffness changes gradually, at cartesian.stiffness_rate, all others at
+        once. A tare may begin, see WrenchControl.change.
         """
         values, targets = self.host.parameters, self.targets
         targets.timeout = values["cartesian.target_timeout"]
@@ -407,7 +408,8 @@ class CartesianLaw(ControlLaw):
     def _read_stiffness(self, values: Mapping[str, Any]) -> np.ndarray:
         """Return the stiffness of the parameters, (6, 6).
 
-        Six numbers are its diagonal. `values` has the values of all parameters by name.
+        Six numbers are its diagonal, 36 its rows, angular before linear. `values` has
+        the values of all parameters by name.
 
         Raises:
             SettingError: It has neither 6 nor 36 numbers, is not symmetric, or has a
@@ -459,8 +461,8 @@ class CartesianLaw(ControlLaw):
     def mobility(self) -> np.ndarray:
         """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
 
-        These are the squared rates of springs of stiffness 1, at the last state. Raises
-        ShapeError before the first state.
+        Angular before linear [1/(kg·m²); 1/kg]: the squared rates of springs of
+        stiffness 1, at the last state. Raises ShapeError before the first state.
         """
         one, zero = np.ones(6), np.zeros(6)
         inputs = self.host.samples.q, one, zero, np.zeros(self.host.model.nv)

@@ -35,9 +35,10 @@ def build_options(
 ) -> dict[str, Any]:
     """Return the keyword arguments with which the solver of a law is built.
 
-    The Program raises NonFiniteError for results that are not finite, joint springs and
-    friction act where the problem has them, and its optional inputs are `inputs`, then
-    the time if the model has driven joints, then `paths`.
+    They are `engine`; `finite`, True: the Program raises NonFiniteError for results
+    that are not finite; each of problem.acting, True: joint springs and friction act
+    where the problem has them; and `inputs`, a list of the optional inputs: `inputs`,
+    then "time" if the model has driven joints, then `paths`.
 
     Args:
         host: Controller of the law.
@@ -87,7 +88,9 @@ class ControlLaw:
         raise NotImplementedError
 
     def torque(self, program: Any) -> np.ndarray:
-        """Return the torque for the present state, (nv,) [N·m | N]; changes nothing.
+        """Return the torque for the present state, (nv,) [N·m | N].
+
+        Reference and integral do not change, so that a shadow may be called after it.
 
         Args:
             program: Program from `build`.

@@ -71,7 +71,7 @@ class ToolTargets:
     def rest(self) -> None:
         """Bring the reference to rest at its pose: twist and wrench become zero.
 
-        `received` becomes None.
+        `received` becomes None; stamps stay.
         """
         self._twist, self._wrench = np.zeros(6), np.zeros(6)
         self._times = {TWIST: -np.inf, WRENCH: -np.inf}
@@ -160,7 +160,8 @@ class ToolTargets:
         """Use a message; return its numbers, of a twist or wrench in base axes.
 
         A pose, returned as it came, moves the reference there at once; a twist or
-        wrench acts from the next `advance` on. A stiffness (6,), returned as a matrix
+        wrench acts from the next `advance` on, at the tool: its vectors are turned,
+        its point is not moved. A stiffness (6,), returned as a matrix
         (6, 6) in base axes, and a sample of the sensor (6,), returned in the axes of
         its link, do not change the reference. Each but a sample sets `received`.
 

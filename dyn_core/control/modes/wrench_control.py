@@ -260,9 +260,11 @@ class ForceTorqueSensor:
 class WrenchControl:
     """Adds the error of the wrench to a target wrench, by a PI law on chosen axes.
 
-        f = f_ref (1 - (1 - c) v / contact_speed) + c (gain e + I)
+        f = f_ref (1 - (1 - c) v / contact_speed) + s c clip(gain e + I, wrench_limit)
         e = f_ref - wrench that the tool exerts,   dI/dt = c gain wrench_integral e
 
+    s is the share of the target wrench, ToolTargets.share, which f_ref contains. Speed
+    v lowers f_ref on axes with a gain only, see `_brake`.
     c is the share of the contact of an axis: 0 without contact, and at twice
     contact_speed along f_ref; there the tool approaches at about contact_speed. It is 1
     from target_timeout after its beginning.

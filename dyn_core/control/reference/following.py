@@ -199,7 +199,8 @@ class TrajectoryFollower:
 
         Args:
             q: Position of the robot, (n,); None if unknown.
-            names: Joints of the columns.
+            names: Joints of the columns, each of `limits` once, in any order; the
+                result has the order of `limits`.
             rows: Times, positions and optionally velocities and accelerations, as for
                 make_trajectory.
             settings: effort, method and moving_end of make_trajectory.

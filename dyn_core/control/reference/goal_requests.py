@@ -133,7 +133,7 @@ def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
         wait: Time from now; negative counts as 0 [s].
 
     Raises:
-        GoalError: No state has been received.
+        GoalError: No state has been received; code INVALID_GOAL.
     """
     reference, running = controller.reference, controller.follower.running
     if reference is None:
@@ -145,9 +145,9 @@ def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
 
 
 def _check_names(names: Sequence[str], joints: Sequence[str], partial: bool) -> None:
-    """Raise a GoalError if joint names are unknown, repeated, empty or missing.
+    """Raise a GoalError if joint names are unknown, repeated or missing, or if none is.
 
-    `partial`: whether joints may be missing.
+    Its code is INVALID_JOINTS. `partial`: whether joints may be missing.
     """
     code = GoalCode.INVALID_JOINTS
     for name in names:

@@ -169,6 +169,7 @@ class GoalTracker:
         `reason` is the sentence of the outcomes; their code is INVALID_GOAL.
 
         The reference brakes if it follows one of them, or one of them is pending.
+        `tracked` becomes empty, and `last` None.
         """
         ended = [self._dropped(x, reason) for x in self.tracked]
         if any(self._leads(x) for x in self.tracked):
@@ -236,10 +237,11 @@ class GoalTracker:
 
         It succeeds once its trajectory has ended and the goal tolerances are met. A
         goal that the controller no longer follows (stop, disabled, stale state, other
-        trajectory) is aborted, see `_interruption`. If a path tolerance is violated, or
-        a goal tolerance is still violated after goal_time (0: no limit), the robot
-        brakes, see `_aborted`. A canceled goal has its outcome when its braking motion
-        has ended or is interrupted, at once if it has none.
+        trajectory) is aborted with INVALID_GOAL, see `_interruption`. If a path
+        tolerance is violated, or a goal tolerance is still violated after goal_time (0:
+        no limit), the robot brakes, see `_aborted`; the code names the tolerance. A
+        canceled goal has its outcome, code SUCCESSFUL, when its braking motion has
+        ended or is interrupted, at once if it has none.
 
         Args:
             tracked: Goal.
@@ -316,7 +318,7 @@ class GoalTracker:
         The listeners of trajectories are called.
 
         Returns:
-            Outcomes of the goals that are aborted by it.
+            Outcomes of the goals that are aborted by it, code GOAL_TOLERANCE_VIOLATED.
         """
         c = self.controller
         if not self._ended():

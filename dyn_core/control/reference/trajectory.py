@@ -82,7 +82,7 @@ class Trajectory:
     def moved(self, shift: np.ndarray) -> Trajectory:
         """Return the trajectory shifted by a displacement, (n,), e.g. whole turns.
 
-        The trajectory itself if the displacement is zero.
+        Its other fields stay. The trajectory itself if the displacement is zero.
 
         Args:
             shift: Added to all positions, in the joint order of `q` [rad | m].
@@ -388,7 +388,7 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 def _listed(names: Sequence[str]) -> str:
     """Return the first SHOWN (12) names joined by commas.
 
-    If there are more names, their number is added.
+    If there are more names, the number of all is added.
     """
     more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
