@@ -214,7 +214,7 @@ class Program(NearAttributes, Generic[Result]):
         return ()
 
     def failure(self, number: int, rows: Sequence[int] | None = None) -> RowError:
-        """Return the error for a status that is not 0.
+        """Return the error for a status that is not 0; for -1 and -2 a NonFiniteError.
 
         Args:
             number: Status of a state or row from a call of this Program. Numbers of
@@ -561,7 +561,8 @@ class Program(NearAttributes, Generic[Result]):
             UnsupportedError: A batch or `out` was given, an operation has no complex
                 form, or the engine does not support complex numbers.
             RowError: The state has no result, or an input is not finite, also without
-                finite=True; never with `status`.
+                finite=True; never with `status`: then outputs are NaN, and the status
+                of an input that is not finite is -1.
         """
         if out is not None or self._rows(arrays) is not None:
             raise UnsupportedError("complex numbers: one state at a time, without out")

@@ -89,7 +89,8 @@ class Safety:
         """Stop the robot; a stop in force that is as strong or stronger remains.
 
         The order is zero, ramp, hold, from the strongest. Even where the earlier stop
-        remains, the cause is counted and efforts being computed are discarded.
+        remains, the cause is counted and efforts being computed are discarded. The
+        reference is not braked; see `violated`.
 
         Args:
             t: Time [s].
@@ -200,8 +201,8 @@ class Safety:
     def _doubt(self, tau: np.ndarray) -> str | None:
         """Return the reason why the shadow stops an effort, or None.
 
-        A disagreement is counted; None without a shadow, or if its setting `stop` is
-        False.
+        None without a shadow, or if its setting `stop` is False; a disagreement is
+        counted even then.
 
         Args:
             tau: Effort of the control law, (nv,) [N·m | N].

@@ -227,9 +227,10 @@ class GuardLink:
     def conditions(self, t: float) -> list[Condition]:
         """Return warnings and errors about the guards at time t [s].
 
-        Empty if there are none. Reported are several living guards (WARN), a guard that
-        is gone while its stop is in force (ERROR), and a living guard whose own timeout
-        is above 0, but at most longest_pause + 15 ms (WARN); not stops and faults.
+        Empty if there are none. Reported are several living guards (WARN, key
+        "guards"), a guard that is gone while its stop is in force (ERROR, "guard is
+        gone"), and a living guard whose own timeout is above 0, but at most
+        longest_pause + 15 ms (WARN, "guard's timeout"); not stops and faults.
         """
         living, doubts = self.living(t), []
         if len(living) > 1:

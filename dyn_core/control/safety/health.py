@@ -161,8 +161,8 @@ class Health:
     def _silent(self, t: float) -> Condition:
         """Return the condition for stale states at time t [s].
 
-        It is WARN if the clock is paused, else ERROR. The message of the latter says if
-        states come whose stamp stands still.
+        It is WARN, key "paused", if the clock is paused, else ERROR, key "stale". The
+        message of the latter says if states come whose stamp stands still.
         """
         samples = self.controller.samples
         if samples.paused:
@@ -174,10 +174,10 @@ class Health:
     def _events(self, t: float) -> list[Condition]:
         """Return the conditions that counters show within the last second.
 
-        ERROR for torques not finite; WARN for a time that went back or jumped, a
-        position that jumped, a shadow that disagrees, and efforts at their limits in
-        more than half of the cycles; empty if there are none. The counters are stored
-        for later calls.
+        ERROR for torques not finite, key "not finite"; WARN, keys "time went back",
+        "time jumped", "position jumped", "shadow" (it disagrees), and "saturated":
+        efforts at their limits in more than half of the cycles; empty if there are
+        none. The counters are stored for later calls.
 
         Args:
             t: Time [s].
@@ -220,7 +220,7 @@ class Health:
     def _settings(self) -> list[Condition]:
         """Return WARN conditions of raised effort limits, and gains near their bounds.
 
-        Empty if there are none.
+        Their keys are "raised limits" and "gains". Empty if there are none.
         """
         controller = self.controller
         raised = raised_limits(controller.model, controller.limit)
@@ -231,7 +231,8 @@ class Health:
     def _tracking(self) -> list[Condition]:
         """Return a WARN condition if a joint is far from its reference, else [].
 
-        Far is more than large_error; the condition names the farthest joint.
+        Far is more than large_error; the condition names the farthest joint. Its key is
+        "large error".
         """
         error = np.abs(self.controller.error)
         if error.max(initial=0.0) <= self.large_error:
@@ -244,8 +245,8 @@ class Health:
     def _trajectory(self, t: float) -> list[Condition]:
         """Return a condition if the last trajectory was dropped; else empty.
 
-        The condition is a WARN. It lasts for 10 s from its first report, or until the
-        next trajectory; then `dropped` becomes None.
+        The condition is a WARN, key "dropped". It lasts for 10 s from its first report,
+        or until the next trajectory; then `dropped` becomes None.
 
         Args:
             t: Time [s].

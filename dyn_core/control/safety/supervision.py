@@ -144,8 +144,9 @@ class Supervisor:
             t: Present time, monotonic [s].
 
         Raises:
-            SettingError: The controller's last effort is not zero and came less than
-                `timeout` ago: it would drive the robot at once.
+            SettingError: There is a stop, and the controller's last effort is not zero
+                and came less than `timeout` ago: it would drive the robot at once.
+                Nothing changes then.
         """
         if self.stopped is None:
             self.resets += 1

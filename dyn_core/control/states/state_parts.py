@@ -85,8 +85,9 @@ class Sources:
     def robots(self, t: float, publishers: int) -> int:
         """Return how many publishers of a topic may be robots with these joints.
 
-        Each set of names without the joints counts as one publisher that is no robot;
-        all publishers of parts together count as one robot.
+        Each set of names without the joints, in the last second, counts as one
+        publisher that is no robot; all publishers of parts together count as one robot.
+        At least 0.
 
         Args:
             t: Present time [s].

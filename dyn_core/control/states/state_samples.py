@@ -106,7 +106,8 @@ def check_sample(
     Args:
         joints: Names in the order of the arrays.
         q, qd: Positions and velocities.
-        counters: Counter of refusals, updated before an error is raised.
+        counters: Counter of refusals, updated before an error is raised: "position of
+            wrong size", "position not finite", or the same with velocity.
 
     Raises:
         ShapeError: An array has not the shape (n,).
@@ -506,10 +507,11 @@ class Samples:
         self.good += 1
 
     def _measure(self, dt: float) -> None:
-        """Update the mean period with a time dt between two states [s].
+        """Update mean_period and recent_period with a time dt between two states [s].
 
-        It is the mean of all times for the first 100 states, then an exponential mean.
-        Times above state_timeout are ignored: they are interruptions.
+        The first is the mean of all times for the first 100 states, then an exponential
+        mean; the second as in the class. Times above state_timeout are ignored: they
+        are interruptions.
         """
         if dt > self.rules.state_timeout:
             return
