@@ -25,8 +25,8 @@ class Observer(Protocol):
     ) -> str | None:
         """Return the reason why the robot has to stop (on_violation), or None.
 
-        The stop replaces the effort of the same cycle. An exception stops the robot,
-        too.
+        Any text, also an empty one, is a reason. The stop replaces the effort of the
+        same cycle. An exception stops the robot, too.
 
         Args:
             t: Time of the state on the clock of trajectories [s].

@@ -625,7 +625,8 @@ class Program(NearAttributes, Generic[Result]):
 
         Args:
             args: NumPy arrays, memory maps, zarr or Dask arrays; or a function that
-                returns arrays for a row range, called as function(first, last).
+                returns arrays for a row range, called as function(first, last), with
+                last excluded.
             options: Inputs by name; out, status, reduce, count, scheduler, ...: see
                 dyn_core.batch.map_rows.
 

@@ -39,7 +39,8 @@ class Supervisor:
         uuid: Identifier of this supervisor in its beats.
         resets: Number of resets that were handled.
         size: Number of efforts in the last command.
-        counters: Numbers of stops and of efforts that were replaced.
+        counters: Numbers of stops, key "stops", and of efforts that were replaced, key
+            "efforts after a stop".
 
     Raises:
         SettingError: The timeout is not finite and above 0.

@@ -486,7 +486,7 @@ class Samples:
     ) -> None:
         """Store a checked state as the last valid one.
 
-        `good`, `rate` and the mean period are updated, too.
+        `good`, `rate`, mean_period and recent_period are updated, too.
 
         Args:
             t: Time of receipt [s].

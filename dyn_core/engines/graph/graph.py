@@ -299,6 +299,7 @@ def _evaluate(
         columns: Whether values may be columns of a batch.
 
     Raises:
+        KeyError: The operation is unknown.
         RowError: A called Program has no result for the state, or for some rows.
     """
     if node.op == "const":

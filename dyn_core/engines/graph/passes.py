@@ -41,8 +41,8 @@ class Builder:
     def const(self, value: Any) -> int:
         """Return the index of the node of a constant, added if there is none.
 
-        Numbers become floats; True, 1.0, 0.0 and -0.0 have nodes of their own. Without
-        folding a node is always added.
+        Numbers become floats; True, False, 1.0, 0.0 and -0.0 have nodes of their own.
+        Without folding a node is always added.
         """
         value = value if isinstance(value, bool) else float(value)
         # True equals 1.0, zeros of either sign are equal, NaN does not equal itself.

@@ -76,7 +76,8 @@ def _expression(
         templates: Format strings by operation, with the operands {0}, {1}, ...; other
             operations become function calls.
         names: Globals of the compiled function, inf and nan among them; called
-            functions are added.
+            functions are added, as "loopK", "callK" or "productK" with K = k, or as the
+            name of the operation with "_" behind it.
         columns: Whether values may be columns.
     """
     operands = [f"v{x}" for x in node.operands]

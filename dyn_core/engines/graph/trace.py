@@ -55,7 +55,8 @@ class Symbol(Number):
         """Return the entries of a product of traced numbers, row by row.
 
         From 120 multiplications on, or 64 where a number is multiplied with a row, it
-        is recorded as one operation; a smaller one as separate operations.
+        is recorded as one operation; a smaller one, and any in a trace without folding,
+        as separate operations.
 
         Raises:
             TraceError: An entry is not a number, or is a Symbol of another trace.
@@ -169,7 +170,7 @@ class Tracer:
 
         Args:
             op: add or mul.
-            a, b: Operands.
+            a, b: Operands; one at least is a Symbol.
         """
         if type(b) is float:
             a, b = b, a
