@@ -276,7 +276,8 @@ def progress(
 
     Args:
         what: Description of the work.
-        report: Function that writes a text; None: stderr, if it is a terminal.
+        report: Function that writes a text, which begins with a carriage return, the
+            last one ends with a newline; None: stderr, if it is a terminal.
     """
     write = _terminal() if report is None else report
     if write is None:

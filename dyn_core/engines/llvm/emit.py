@@ -51,7 +51,7 @@ class BehindPointer:
         self.pointer = pointer
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of value k."""
+        """Return pointer and alignment [bytes] of value k; its address is written."""
         return code.shifted(self.pointer, k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:
@@ -337,12 +337,12 @@ def _holds_always(cond: Graph) -> bool:
 
 
 def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return values in lists of at most CHUNK (400), for one function each."""
+    """Return values in lists of at most CHUNK (400), one a function; [] for none."""
     return [values[k : k + CHUNK] for k in range(0, len(values), CHUNK)]
 
 
 class Emitter:
-    """Writes the functions of one kernel.
+    """Writes functions of one kernel, of the pointers %in, %out and %s (scratch).
 
     Args:
         width: Lanes of a value, of type Lanes for float32.
@@ -380,7 +380,7 @@ class Emitter:
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
 
-        `top`, `zeros` and `steps` grow.
+        `ir`, `top`, `zeros`, `steps` and `functions` grow.
 
         Args:
             graph: Graph without calls of Programs.
@@ -418,7 +418,7 @@ class Emitter:
         return [*calls, *loops.deliver(outputs)]
 
     def _steps_of(self, product: ScheduledStep) -> int:
-        """Return the number of operations that a product counts for, in `steps`."""
+        """Return what a product adds to `steps`: 1 + its work // products.step."""
         return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
@@ -438,7 +438,7 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write a function of `code`, named by `what`; set `last`; return its call."""
+        """Write function `what`: `code`, `ret void`; set `last`; return its call."""
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
@@ -562,8 +562,8 @@ class _Writer:
     def require(self, k: int) -> None:
         """Write the status update for node k if it is a requirement; else nothing.
 
-        The status becomes the minimum of its value and the number of the failed
-        requirement.
+        The status, a whole number at %s, becomes the minimum of its value and the
+        number of the failed requirement; HOLDS (2**30) means none.
         """
         code, number = self.code, self.conditions.get(k)
         if number is not None:

@@ -116,7 +116,10 @@ class Slots:
         self.base = base
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of value k, in the slot base + k."""
+        """Return pointer and alignment [bytes] of value k, in the slot base + k.
+
+        The register %s has the address of slot 0.
+        """
         return code.shifted("%s", self.base + k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:

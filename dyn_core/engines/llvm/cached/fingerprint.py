@@ -225,7 +225,7 @@ class _Reading:
         return items
 
     def _members(self, space: Any) -> list[Any]:
-        """Return the relevant globals of a module or members of a class, by name.
+        """Return the relevant globals of a module or members of a class, with names.
 
         These are functions and classes; plain values without leading "__"; objects
         named in upper case; and functions inside other objects, see _behind. Dunder
@@ -235,7 +235,8 @@ class _Reading:
             space: Namespace of the module or class.
 
         Returns:
-            A list of (name, content), with the content as data for marshal.
+            A list of (name, content) in the order of the namespace, with the content as
+            data for marshal.
         """
         members = []
         for name, value in self._space(space):

@@ -298,8 +298,10 @@ def _vectorcall() -> Any:
 def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of objects and functions that the entry uses, by field.
 
-    The fields are those of entry_code.FIELDS, in lower case. An address is 0 where the
-    object or function is not available. Equal arguments give the same dict.
+    The fields are some of entry_code.FIELDS, in lower case: call, array_type,
+    float_type, number_type, descr, tuple_type, out_name, new_array, memory, handler and
+    set_handler. An address is 0 where the object or function is not available. Equal
+    arguments give the same dict.
 
     Args:
         single: Whether arrays are float32: Python floats are then left to Python.

@@ -211,8 +211,9 @@ def leave(self, d, args, n, names):
 def take_inputs(d, args, tables, strides, place):
     """Fill tables and strides from the arguments; return 1, or 0 if one is not valid.
 
-    Not valid are also batches with different numbers of rows. On 1, the word at place +
-    8 is the number of rows, -1 for a single state.
+    Valid are arrays, see `array_struct`, and for a port without axes also objects of
+    FLOAT_TYPE and NUMBER_TYPE; not batches with different numbers of rows. On 1, the
+    word at place + 8 is the number of rows, -1 for a single state.
 
     Args:
         d: Address of the Descriptor.
@@ -252,7 +253,8 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
 
     Args:
         d: Address of the Descriptor.
-        out: Address of the array, or of the tuple of arrays.
+        out: Address of the array; for several outputs of a tuple, or of an object of
+            RESULT_TYPE, with the arrays: anything else does not fit.
         inputs: Address of the inputs' data addresses.
         outputs: Address for the outputs' data addresses.
         place: Address of two words, which are changed.
@@ -416,7 +418,8 @@ def run_single(d, inputs, outputs):
     """Run one state; return 0 on success, else another number.
 
     Where a check can fail, outputs are computed into temporary memory and copied last,
-    so that a failed call does not change them. Python must repeat a failed call.
+    so that a failed call does not change them. If FINITE is set, numbers that are not
+    finite fail. Python must repeat a failed call.
 
     Args:
         d: Address of the Descriptor.

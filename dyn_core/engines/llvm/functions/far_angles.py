@@ -120,7 +120,7 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
 
 
 def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
-    """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals.
+    """Return a fixed-point number of 128 bits, 0 to below 1/2, as a sum of two reals.
 
     Args:
         upper, lower: Its words of 64 bits, whole Values; the binary point is before the
@@ -164,7 +164,8 @@ def definition(far: float) -> str:
 
     The memory at `angles` contains `count` angles x, then as many values each of r, low
     and n (a whole number), see `reduced`: x = n pi/2 + r + low modulo 2 pi. Only values
-    of angles with a magnitude above `far` [rad] are written.
+    of angles with a magnitude above `far` [rad] are written, of infinity too, not of
+    NaN.
 
     Args:
         far: At least 2**19.

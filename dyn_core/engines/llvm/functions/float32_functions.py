@@ -54,7 +54,7 @@ def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a float32 function.
+    """Return the LLVM IR of a float32 function, "@NAME_WIDTHs".
 
     It calls the float64 function of that name and number of lanes, which must be in the
     same module.

@@ -320,7 +320,8 @@ def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
 def definition(name: str, width: int, fused: bool) -> str:
     """Return the LLVM IR of a float64 function: sincos, or one of FUNCTIONS.
 
-    sincos returns {sine, cosine} and calls far_angles.FUNCTION; atan2 takes (y, x).
+    Its name is "@NAME_WIDTH". sincos returns {sine, cosine} and calls
+    far_angles.FUNCTION; atan2 takes (y, x).
 
     Args:
         name: Name of the function; KeyError for another one.

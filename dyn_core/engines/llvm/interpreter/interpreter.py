@@ -84,7 +84,10 @@ class OperationTable:
         return slots, np.frombuffer(b"".join(self.constants), float)
 
     def room(self, size: int, group: int = 1) -> int:
-        """Allocate `size` slots, rounded up to whole groups; return the first slot."""
+        """Allocate `size` slots, rounded up to whole groups; return the first slot.
+
+        It is the next free one, not aligned to groups.
+        """
         first = self.size
         self.size += -(-size // group) * group
         return first
@@ -105,7 +108,8 @@ class OperationTable:
     ) -> list[int]:
         """Return the words that compute the outputs of a Graph, with the end mark -1.
 
-        Slots of its values and constants are allocated, and `steps` grows.
+        Slots of its values and constants are allocated, and `steps` grows. KeyError if
+        an operation has no opcode.
 
         Args:
             graph: Graph.

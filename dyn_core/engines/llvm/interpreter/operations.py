@@ -163,7 +163,8 @@ def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
     Args:
         name: Name of the operation.
         lines: Instructions of the body, `ret i64` included.
-        arguments: Parameters.
+        arguments: Parameters; by default the addresses %code (words), %s (scratch
+            memory) and %p (record).
     """
     head = f"define i64 @op_{name}({arguments}) nounwind {{"
     return "\n".join([head, *lines, "}", ""])
@@ -181,7 +182,8 @@ def _counted(name: str, count: int, lines: list[str]) -> str:
     Args:
         name: Name of the operation.
         count: Number of words of a group.
-        lines: Instructions; %words points to the group.
+        lines: Instructions without labels; %words points to the group, %m to the
+            scratch memory.
     """
     return _define(
         name,
