@@ -116,7 +116,8 @@ class FeedForward:
 
         Args:
             trajectory: Points and interpolation.
-            joints: Joint names of the columns, in any order; joints of the model only.
+            joints: Joint names of the columns, in any order; joints of the model only,
+                else ValueError.
 
         Raises:
             TrajectoryError: An effort is not finite; names the point and the joint.

@@ -378,9 +378,9 @@ class ArrayStep:
         Args:
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
-            dt: Time in which forces act [s].
-            bodies: Force on each body, (nb, 6), body coordinates, as the only entry;
-                empty: no forces.
+            dt: Time in which forces act, 0 for an impact [s].
+            bodies: Force on each body, (nb, 6), body coordinates [N·m; N], as the only
+                entry; empty: no forces.
             carried: The payload's ten parameters, (10,), as the only entry; empty
                 without a payload link.
 

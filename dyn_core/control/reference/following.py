@@ -52,7 +52,7 @@ class TimedTrajectory:
 
     @property
     def ends(self) -> float:
-        """Time from which the reference is constant [s]."""
+        """Time from which the reference is constant, after trajectory and blend [s]."""
         return max(self.start + self.trajectory.duration, self.begins + self.blend)
 
     def sample(self, t: float) -> Reference:
