@@ -82,8 +82,9 @@ class DescriptionBuilder:
     def _start(self, description: Description) -> None:
         """Replace the builder's content by the content of a description.
 
-        `name` and `findings` stay; no name is reserved. The result of description()
-        has the name and sources of this one, and without findings its warnings.
+        `name` and `findings` stay; no name is reserved. `description()` then returns
+        the name and sources of the given description, and without findings its
+        warnings.
         """
         self._before = description
         self._links = [(x.name, x.geometry) for x in description.links]
@@ -110,6 +111,8 @@ class DescriptionBuilder:
 
     def unused(self, kind: str, name: str) -> str:
         """Return a name that is not reserved, and reserve it.
+
+        Names of added links and joints are not reserved by that.
 
         Args:
             kind: link or joint; KeyError for another.
@@ -222,7 +225,7 @@ class DescriptionBuilder:
         return tuple(self._joints)
 
     def joint_of(self, name: str, where: str) -> JointSpec:
-        """Return the joint called `name`.
+        """Return the joint called `name`, the last of several.
 
         Raises ModelError for an unknown name; `where` names the source in the message.
         """

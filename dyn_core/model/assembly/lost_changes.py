@@ -49,7 +49,7 @@ def _differ(one: Any, other: Any) -> bool:
     """Return whether the numbers in two nested values differ at all, or in their count.
 
     The values are nested tuples, lists, Vectors, transforms and inertias; their nesting
-    is not compared. True also if a number is NaN or a symbol.
+    is not compared, and None is passed over. True also if a number is NaN or a symbol.
     """
     try:
         return not np.array_equal(list(_flat(one)), list(_flat(other)))

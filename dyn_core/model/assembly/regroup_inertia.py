@@ -3,8 +3,8 @@
 A revolute joint moves no point of its axis, and a prismatic joint rotates nothing.
 These components of a body's inertia have the same effect on the joints when they belong
 to the parent. They are moved there and leave zeros, which save operations in a traced
-algorithm. Joint forces, accelerations, H and energies do not change; forces inside the
-joints do.
+algorithm. Joint forces, accelerations, H and kinetic energy do not change, potential
+energy at most by a constant; mass, centre of mass and forces inside the joints do.
 
 Source: M. Gautier and W. Khalil, Direct calculation of minimum set of inertial
 parameters of serial robots, 1990.
@@ -27,8 +27,8 @@ def regroup(tree: AnyTree) -> AnyTree:
     """Return a copy with inertia moved towards the base where that leaves zeros.
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
-    body with symbols in its inertia or placement keeps its inertia. Inertia that
-    reaches the base is dropped: it has no effect on the joints. Frames are not changed.
+    body with symbols in its inertia or placement passes none on. Inertia that reaches
+    the base is dropped: it has no effect on the joints. Frames are not changed.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

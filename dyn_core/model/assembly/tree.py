@@ -172,7 +172,10 @@ class Tree:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Names of all links, including links merged into a body or the base."""
+        """Names of all links, including links merged into a body or the base.
+
+        Each link comes after the link above it.
+        """
         return tuple(self.frames)
 
     @property

@@ -63,7 +63,7 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first 12 names as text, and the total number if there are more."""
+    """Return the first 12 names, joined by ", ", and the total number if more."""
     more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -176,9 +176,10 @@ def _check_limits(joint: JointSpec) -> None:
     """Check the limits and resistances of a joint.
 
     Raises:
-        ModelError: A limit other than of position, damping, friction (in one
-            direction), stribeck or armature is negative or NaN; friction_speed or
-            stribeck_speed is not positive; lower > upper, or one of them is NaN;
+        ModelError: Damping, friction (in one direction), armature, stribeck, or the
+            limit of effort, velocity, acceleration, deceleration or jerk is negative or
+            NaN; friction_speed or stribeck_speed is not positive; lower > upper, or one
+            of them is NaN;
             swing is not positive, or lower > upper in twist; or a joint that is not
             spherical or ball_rpy has a finite swing or twist limit.
     """

@@ -19,7 +19,7 @@ def bounded_range(
 
     A follower is ignored, with a warning, if its limits leave the leader an empty range
     or a single point, other than the leader's own. If only the combination of followers
-    does so, all of them are ignored.
+    does so, all of them are ignored, with one warning.
 
     Args:
         leader: Joint that is followed.
@@ -50,7 +50,9 @@ def _common(ranges: Sequence[Range]) -> Range:
 
 
 def _leaves_range(bounded: Range, limits: Range) -> bool:
-    """Return whether the leader keeps a range wider than rounding (1e-9 relative).
+    """Return whether the leader keeps a range wider than rounding.
+
+    Rounding is 1e-9 of its larger absolute end, at least 1e-12 [rad | m].
 
     Args:
         bounded: Limits of the leader, bounded by followers.

@@ -122,7 +122,7 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
     The POSITIONS (3) are the neutral one and two random ones, the same in each call. An
     independent joint is in without_inertia if it and each of its followers have a
     coordinate whose inertia_scale is at most 1e-12 of the size of the inertia that the
-    joint carries: its largest moment or its mass.
+    joint carries: the larger of its largest moment and its mass, at least 1e-12.
     """
     along, reach = _inertias_along(tree)
     largest = [[0.0] * joint.nv for joint in tree.joint]
@@ -145,9 +145,9 @@ def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
     """Return by body the inertias along its joint, and the size of the carried inertia.
 
     The first is a list of floats, one for each coordinate: the largest in POSITIONS
-    positions, without armature [kg·m² | kg]. The second is the largest moment or, if
-    larger, the mass of the composite inertia. Entry 0 is [] in the first list and 0.0
-    in the second.
+    positions, without armature [kg·m² | kg]. The second is, in the same positions, the
+    largest moment or, if larger, the mass of the composite inertia. Entry 0 is [] in
+    the first list and 0.0 in the second.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
@@ -283,7 +283,8 @@ def joints_in_loops(tree: Tree) -> set[str]:
 def _supports(tree: Tree, link: str | None) -> set[int]:
     """Return the bodies from a link's body to the base, without the base.
 
-    The set is empty for a link of the base, and for None, the base itself.
+    The set is empty for a link of the base, and for None, the base itself. ModelError
+    for an unknown link.
     """
     i, bodies = 0 if link is None else tree.frame(link).body, set()
     while i:

@@ -17,9 +17,9 @@ def without_lost_rules(
 ) -> tuple[JointSpec, ...]:
     """Return the joints without <mimic> elements that lead nowhere or in a circle.
 
-    Each such element is a warning in `findings`, or a ModelError where `findings` is
-    strict. Of a circle, only the first joint in order loses its rule: the others then
-    follow it.
+    A rule leads nowhere if its leader is unknown or fixed. Each such element is a
+    warning in `findings`, or a ModelError where `findings` is strict. Of a circle, only
+    the first joint in order loses its rule: the others then follow it.
     """
     specs = {joint.name: joint for joint in joints}
     lost = set()

@@ -34,7 +34,7 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     """Return words on the joint farthest beyond its position limits at q; else "".
 
     Only limits of independent joints of one coordinate count, and an excess above 0.01
-    rad or m (DEEP).
+    rad or m (DEEP). The words are those of `excess`.
 
     Args:
         tree: Robot.
@@ -104,12 +104,14 @@ def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
 def excess(
     name: str, what: str, joint: str, x: float, beyond: float, slides: bool
 ) -> str:
-    """Return words on a position x of a joint, beyond its limits by so much [rad | m].
+    """Return "WHAT is beyond the limits of joint JOINT by BEYOND rad" (or m).
+
+    "is NAME in degrees? " precedes it if the joint turns and |x| is above 2 pi.
 
     Args:
         name: Name of the argument, which may be in degrees beyond a full turn.
         what: What the position is of.
-        joint, x: Name of the joint, and its position [rad | m].
+        joint, x: Name of the joint, and its position [rad | m], which is not shown.
         beyond: How far it is beyond its limits [rad | m].
         slides: Whether the joint is prismatic.
     """

@@ -13,7 +13,8 @@ def check_loops(tree: Tree) -> None:
 
     Raises:
         ModelError: Unknown link or joint, name missing or used twice, both frames on
-            one link, or a coupling of a joint that is fixed or has several coordinates.
+            one link (two links of one body pass), or a coupling of a joint that is
+            fixed, locked, or has not exactly one coordinate.
     """
     constraints = tree.build.constraints
     check_unique("loop", [loop.name for loop in constraints])

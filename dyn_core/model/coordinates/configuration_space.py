@@ -110,7 +110,7 @@ def gyroscopic_change(
 
     Args:
         tree: Robot.
-        H: Joint-space inertia, indexed by two coordinates.
+        H: Joint-space inertia, read as H[a, b].
         qd: Joint velocities before the step, nv [rad/s | m/s].
         force: H times the acceleration without constraints, nv [N·m | N].
         dt: Step [s].
@@ -159,7 +159,8 @@ def advance(
 def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
     """Return the displacement dv (nv) with integrate(q0, dv) = q1.
 
-    q0 and q1 are positions (nq); dv is in the tangent space at q0 [rad | m].
+    q0 and q1 are positions (nq); dv is in the tangent space at q0 [rad | m]. Rotations
+    of a quaternion are at most pi; other angles are subtracted, not wrapped.
     """
     values: list[Scalar] = []
     for i in tree.independent:
