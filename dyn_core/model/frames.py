@@ -112,9 +112,10 @@ def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
 
         h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
 
-    with rotation R and position r of the link's frame in the body's frame. A link whose
-    X is the object Transform.identity() keeps its inertia object. If all numbers of the
-    other links are floats, they are computed as arrays; else all links one by one.
+    with rotation R and position r of the link's frame in the body's frame. If all
+    numbers of the links whose X is not the object Transform.identity() are floats,
+    these are computed as arrays, and the others keep their inertia objects; else all
+    links are computed one by one.
     """
     identity = Transform.identity()
     placed = [frame for frame in frames if frame.X is not identity]

@@ -186,8 +186,8 @@ class Joint(ABC):
     def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Return the coordinates (nq) after a displacement dv (nv) from q (nq).
 
-        dv [rad | m] is in the axes of qd: body axes for joints with a quaternion, else
-        dv is added to q.
+        dv [rad | m] is in the axes of qd: body axes for joints with a quaternion, which
+        keeps its length; else dv is added to q.
         """
         return q + dv
 
@@ -225,10 +225,10 @@ class Joint(ABC):
         return rate
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Return the rate of the velocity in axes fixed at this instant, (nv,) [/s²].
+        """Return the rate of the velocity in axes fixed at this instant, (nv,).
 
-        It is qdd (nv), but if the velocity qd (nv) has a linear part v in body axes,
-        this part gets v' + w x v.
+        It is qdd (nv) [rad/s² | m/s²], but if the velocity qd (nv) has a linear part v
+        in body axes, this part gets v' + w x v.
         """
         return qdd
 
@@ -247,7 +247,7 @@ class Joint(ABC):
                 constraints, rows of this joint, nv [N·m | N].
             dt: Step [s].
             remaining: Fraction of the step that the body moves on from the position
-                that belongs to qd.
+                that belongs to qd; 1.0: that position is at the start of the step.
         """
         return Vector.zeros(self.nv)
 
@@ -270,7 +270,8 @@ class Joint(ABC):
     def normalize(self, q: Vector) -> Vector:
         """Return the coordinates with quaternions scaled to unit length.
 
-        Kinds without a quaternion return q itself. A zero quaternion is not checked.
+        Kinds without a quaternion return q itself. A zero quaternion is not checked:
+        with floats it gives a ZeroDivisionError.
         """
         return q
 

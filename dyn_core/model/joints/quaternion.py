@@ -225,7 +225,10 @@ class Spherical(GroupJoint):
         return _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the quaternion of R(q) exp(dv), dv in body axes [rad]."""
+        """Return the quaternion of R(q) exp(dv), dv in body axes [rad].
+
+        It has the length of q.
+        """
         return quat_product(q, quat_exp(dv))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
@@ -246,7 +249,8 @@ class Spherical(GroupJoint):
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
         """Return the angular velocity in body axes at which q changes at `rate`.
 
-        w = 2 (q* rate), the vector part of the product
+        w = 2 (q* rate), the vector part of the product; q must have unit length (not
+        checked).
         """
         return quat_product(quat_conjugate(q), rate)[:3] * 2.0
 
@@ -355,6 +359,7 @@ class Floating(GroupJoint):
         """Return the body twist (6,) at which q changes at `rate` (7,).
 
         The angular part comes from the quaternion's rate, the linear part is R.T dp/dt.
+        The quaternion of q must have unit length (not checked).
         """
         w = quat_product(quat_conjugate(q[3:]), rate[3:])[:3] * 2.0
         return Vector((*w, *(quat_matrix(q[3:]).T @ rate[:3])))
@@ -372,10 +377,14 @@ class Floating(GroupJoint):
         """Return the correction of a body that rotates about its centre of mass, 6.
 
         It is added to the twist after the step, [angular; linear] in body axes [rad/s;
-        m/s]. The centre of mass, at c, keeps its velocity over the step: the origin
-        gains
+        m/s]. The centre of mass, at c, keeps its velocity over the step; the linear
+        part is the velocity that the origin gains so, minus the explicit step's gain:
 
-            R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
+            R_start (w x c) - R_end (u x c) + dt (a x c + w x (w x c))
+
+        w and u are the angular velocities before and after the step, a the explicit
+        acceleration. R_start and R_end turn components in the body axes at the start
+        and end of the step into those at the position that belongs to qd.
 
         Args:
             H: Inertia of the body, (6, 6).
