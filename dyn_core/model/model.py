@@ -139,7 +139,8 @@ class Model(Immutable, Tree, System):
     def parameter(self, path: str) -> list[Scalar]:
         """Return the numbers of a parameter path as a flat list of floats or symbols.
 
-        Raises ModelError for an unknown path, see model/parameter_paths.
+        Raises ModelError for an unknown path, see model/parameter_paths; TraceError for
+        `com` or `inertia` of a link whose mass is a symbol.
         """
         return parameter_paths.numbers(self, path)
 
@@ -174,8 +175,8 @@ class Model(Immutable, Tree, System):
 
         Args:
             friction: Whether damping and dry friction remain.
-            springs: Whether joint springs, point springs and the user's passive forces
-                remain.
+            springs: Whether joint springs, point springs with their dampers, and the
+                user's passive forces remain.
         """
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
@@ -225,7 +226,7 @@ class Model(Immutable, Tree, System):
 
     @property
     def ball_limits(self) -> dict[int, tuple[float, tuple[float, float]]]:
-        """Swing and twist limits of ball joints by number of the body [rad].
+        """Swing and twist limits of ball joints by body, also of followers [rad].
 
         Each entry is (largest swing, (lower, upper) twist); the swing is the angle
         between the joint's two z axes. A limit that is not set is infinite; bodies
@@ -433,8 +434,8 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ShapeError: `q` has another shape.
-            NonFiniteError: A quaternion is zero or longer than 1e154. A Vector `q` is
-                not checked at all.
+            NonFiniteError: A quaternion is zero or longer than 1e154; NaN passes. A
+                Vector `q` is not checked at all.
         """
         if not isinstance(q, Vector):
             space.refuse_zero_quaternions(self, state_array("q", q, self.nq))
@@ -548,7 +549,8 @@ class Model(Immutable, Tree, System):
     def lock(self, joints: Mapping[str, ArrayLike]) -> Model:
         """Return the robot with some joints fixed; their bodies are merged exactly.
 
-        Followers of a locked joint are fixed, too. New warnings, such as of a position
+        Followers of a locked joint are fixed, too; the leader of a locked follower
+        stays free. New warnings, such as of a position
         beyond the limits, are issued as one ModelWarning.
 
         Args:
@@ -648,8 +650,8 @@ class Model(Immutable, Tree, System):
     def without_friction(self) -> Model:
         """Return the same robot with zero damping and dry friction.
 
-        `lock`, `drive`, `with_joint` and `with_forces` refuse such a robot: call them
-        before (see `rebuilt`).
+        Dampers of point springs stay. `lock`, `drive`, `with_joint` and `with_forces`
+        refuse such a robot: call them before (see `rebuilt`).
         """
         return passive_forces.without_friction(self)
 
@@ -666,7 +668,7 @@ class Model(Immutable, Tree, System):
     def without_loops(self) -> Model:
         """Return the robot without Loop and Coupling constraints, as an open tree.
 
-        Mimic joints and gears stay followers.
+        Mimic joints and gears stay followers; changed numbers are kept.
         """
         description = replace(self.build.description, loops=())
         return replace(

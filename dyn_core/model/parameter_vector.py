@@ -36,7 +36,7 @@ ROTORS = ("armature",)
 def check_switch(name: str, value: object) -> None:
     """Raise SettingError if a value is not a boolean; the string "no" would be true.
 
-    `name` is the argument's name for the message.
+    Booleans of numpy are valid. `name` is the argument's name for the message.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} is {value!r}; valid: True, False", name)
@@ -295,7 +295,8 @@ def _described(
         links: New inertias by name of the link; other links keep theirs.
         joints: For each group such as damping: a list by body (entry 0, the base, is
             empty) of values for the coordinates of the body's joint. A joint gets their
-            mean; fixed and locked joints keep their values.
+            mean, as a JointSpec has one number for all of them; fixed and locked joints
+            keep their values.
     """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}

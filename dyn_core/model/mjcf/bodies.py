@@ -446,9 +446,10 @@ class _Joined:
         """Add the joints between a body and its parent, the one on the parent first.
 
         A fixed body gets one fixed joint, a free body one floating joint at the
-        parent's origin. Between several joints of a body, links without mass are added,
-        called LINK.JOINT; the body's own link LINK is not added here. A hinge, slide or
-        ball joint in `places` is added as a fixed joint of the same name.
+        parent's origin, called LINK_joint if the file has no joint for it. Between
+        several joints of a body, links without mass are added, called LINK.JOINT; the
+        body's own link LINK is not added here. A hinge, slide or ball joint in `places`
+        is added as a fixed joint of the same name.
 
         Args:
             body: Index of the body, not 0.

@@ -196,8 +196,8 @@ class Compiled:
         """Name of each joint, by its index.
 
         An unnamed joint is called LINK_joint, or, if its body has several joints,
-        LINK_jointK, the K-th joint of its body, with underscores appended if that name
-        is in use. It is computed once.
+        LINK_jointK, the K-th joint of its body (K from 1), with underscores appended if
+        that name is in use. It is computed once.
         """
         names = self._named("joint", self.model.njnt)
         taken = set(names)

@@ -102,7 +102,10 @@ class _Relation:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the relation is linear in the joint positions."""
+        """Whether the relation is linear in the joint positions.
+
+        It is if r has no terms, or a2, a3 and a4 are zero.
+        """
         return not self.right.terms or not any(self.a[2:])
 
     def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:
@@ -154,9 +157,9 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
 def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
     """Return the loop of equality constraint k, a connect or weld.
 
-    Frame A is on its first body or site, frame B on the second. A connect, and a weld
-    with torquescale 0, is a loop of kind point, any other weld one of kind weld. `name`
-    is the name of the loop.
+    Frame A is on its first body or site, frame B on the second; the world is the link
+    `world`. A connect, and a weld with torquescale 0, is a loop of kind point, any
+    other weld one of kind weld. `name` is the name of the loop.
     """
     m = mjcf.model
     data = m.eq_data[k].tolist()

@@ -357,6 +357,7 @@ def numbers(tree: Tree, path: str) -> list[Scalar]:
 
     Raises:
         ModelError: The path is unknown, or its owner has no such parameter.
+        TraceError: It is `com` or `inertia` of a link whose mass is a symbol.
     """
     kind = kind_of(tree, path)
     name = path.rpartition(".")[0]
@@ -388,7 +389,8 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
     """Return mass (1), com (3), inertia (6) or payload (10) of a link's inertia I.
 
     `what` is one of these. The inertia is xx xy xz yy yz zz about the centre of mass.
-    A payload is an addition, so its ten numbers are zero.
+    The com of a link without mass is zero. A payload is an addition, so its ten numbers
+    are zero.
     """
     if what == "mass":
         return [I.m]
