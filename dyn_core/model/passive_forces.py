@@ -47,6 +47,7 @@ def resistance(
 
     Raises:
         ModelError: A user's function does not return nv numbers.
+        SingularError: The ends of a point spring coincide (PointSprings).
 
     Source: KIM-S2.
     """
@@ -77,7 +78,10 @@ def with_potentials(tree: AnyTree) -> AnyTree:
 
 
 def without_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with zero damping and dry friction."""
+    """Return the same robot with zero damping and dry friction.
+
+    Its asymmetry and the Stribeck effect are zero, too; dampers of point springs stay.
+    """
     zeros = tuple(x * 0.0 for x in tree.damping)
     return replace(without_dry_friction(tree), damping=zeros)
 
@@ -223,11 +227,12 @@ def forces_without_potential(tree: Tree) -> tuple[str, ...]:
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
     """Return the derivative of the `resistance` by a displacement of q, nv x nv.
 
-    q and qd are the joint positions (nq) and velocities (nv). It has the springs and
-    the user's forces; friction does not depend on q. Column k is the derivative by the
-    displacement of velocity coordinate k, see `integrate`.
+    q and qd are the joint positions (nq) and velocities (nv). It has the springs, point
+    springs and the user's forces; friction does not depend on q. Column k is the
+    derivative by the displacement of velocity coordinate k, see `integrate`.
 
-    Raises ModelError if a user's function does not return nv numbers.
+    Raises ModelError if a user's function does not return nv numbers, SingularError if
+    the ends of a point spring coincide.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
@@ -248,10 +253,11 @@ def damping_matrix(
         tree: Robot.
         q, qd: Joint positions, nq, and velocities, nv.
         friction: Whether damping and dry friction act.
-        springs: Whether springs and the user's forces act.
+        springs: Whether point springs and the user's forces act.
 
     Raises:
         ModelError: A user's function does not return nv numbers.
+        SingularError: The ends of a point spring coincide (PointSprings).
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
@@ -267,7 +273,7 @@ def damping_matrix(
 def _without_slopes_of_user(
     tree: Tree, slopes: Matrix, along: Callable[[ForceFunction, Vector], Vector]
 ) -> Matrix:
-    """Return a matrix minus the derivatives of the user's forces, nv x nv.
+    """Return a matrix minus the derivatives of all functions in tree.forces, nv x nv.
 
     Args:
         tree: Robot.

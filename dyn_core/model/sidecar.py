@@ -147,9 +147,12 @@ def choose(
 ) -> tuple[Extras | None, tuple[str, ...]]:
     """Return the sidecar to read, and a tuple of at most one warning.
 
-        extras given                 extras; a warning if `beside` is therefore not read
+        extras given                 extras
         no extras, sidecar is True   beside if that file exists, else None
         no extras, sidecar is False  None
+
+    The warning says that `beside` is not read; it is there if `extras` are given,
+    `sidecar` is True, and `beside` exists and is another file.
 
     Args:
         beside: Path of the sidecar beside the robot's file; None: the robot has no

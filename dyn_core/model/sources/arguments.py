@@ -51,7 +51,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """Add the options --package-path and --xacro-argument."""
+    """Add the options --package-path and --xacro-argument, which may be repeated."""
     parser.add_argument(
         "--package-path", action="append", default=[], metavar="FOLDER",
         help="a package, or a folder of packages, for package:// and $(find PKG)",
@@ -282,7 +282,8 @@ def read_options(arguments: argparse.Namespace, solver: Any = None) -> dict[str,
     """Return the values of --option by name: bools, numbers, text, or lists of those.
 
     A text with a comma, or that begins with a bracket, is a list. One value is a list
-    of one where the default of the option is a tuple, and for the option `wrap`.
+    of one where the default of the option is a tuple, and for the option `wrap`. Names
+    are not checked.
 
     Args:
         arguments: Parsed arguments of a command that called add_options.

@@ -73,7 +73,7 @@ def expand(
     """Return the XML text of an expanded xacro file.
 
     Args:
-        text: Content of the file.
+        text: Content; not used if there is a file, which is read again.
         file: Its absolute path; None for text, whose relative paths start at the
             working directory.
         packages: Search for the packages of $(find PKG).

@@ -90,7 +90,8 @@ def check_solid(corners: np.ndarray) -> None:
         corners: Vertices, (n, 3) [m].
 
     Raises:
-        ValueError: There are fewer than 4, or they lie in a plane.
+        ValueError: There are fewer than 4, or they lie in a plane up to 1e-7 of their
+            size.
     """
     around = corners - corners.mean(axis=0)
     length = float(np.abs(around).max())
@@ -178,6 +179,8 @@ def _corner(entry: bytes, count: int) -> int:
 
 def _other_corners(path: Path) -> np.ndarray:
     """Return the vertices (n, 3) of a mesh of another kind, such as DAE, read by coal.
+
+    They are in the unit of the file.
 
     Raises:
         ValueError: coal is not installed, refuses the file, crashes, or exceeds its
