@@ -259,7 +259,7 @@ class Constraints:
     ) -> Constraints:
         """Return checked constraints of n joints.
 
-        Normals of joints on a line are normalized, with a warning if one was not of
+        Normals of joints on a line are normalized, with a DynWarning if one was not of
         length one; normals of other joints stay as they are.
 
         Args:

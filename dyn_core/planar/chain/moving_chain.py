@@ -192,7 +192,8 @@ class MovingChain:
         """Set a state that is within all bounds, with no active unilateral constraints.
 
         Latches, `evaluation`, `dropped` and `taut` are cleared; `t`, `lost`, `steps`
-        and `events` stay.
+        and `events` stay. Drift of joints on lines and of locked angles is then
+        corrected towards this state.
 
         Args:
             x, v: Positions and velocities, (n, 2) [m], [m/s].
@@ -375,8 +376,8 @@ class MovingChain:
     def _not_met(self, dropped: np.ndarray) -> tuple[str, ...]:
         """Return descriptions of the dropped equations; () if there are none.
 
-        An event is recorded if there are some, and other ones than in the attribute
-        `dropped`, which is not changed.
+        An event is recorded, and `on_event` called with it, if there are some, and
+        other ones than in the attribute `dropped`, which is not changed.
 
         Args:
             dropped: Output of CHAIN_ACCELERATIONS, (n, 2), not zero for dropped

@@ -36,7 +36,7 @@ class Scheme(NamedTuple):
 def quantum(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return x and v after one step of constant accelerations a.
+    """Return the pair (x, v) after one step of constant accelerations a.
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
@@ -54,7 +54,7 @@ def quantum(
 def semi_implicit(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return x and v one step later: velocities first, then positions with them.
+    """Return the pair (x, v) one step later: v is computed first, then x with it.
 
         v_next = v + dt a,   x_next = x + dt v_next
 
@@ -73,7 +73,7 @@ def semi_implicit(
 def rk4(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return x and v one step later by the classical Runge-Kutta scheme.
+    """Return the pair (x, v) one step later by the classical Runge-Kutta scheme.
 
         dx/dt = v,  dv/dt = a(x, v)
 
@@ -113,7 +113,8 @@ SCHEMES = {
 def checked_window(window: float | None, dt: float, scheme: str) -> float:
     """Return the time constant with which errors of constraints decay [s].
 
-    A window below 5 dt gives a warning for schemes whose errors oscillate.
+    A window below 5 dt gives a DynWarning for schemes whose errors oscillate: quantum
+    and semi_implicit.
 
     Args:
         window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
