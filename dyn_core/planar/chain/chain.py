@@ -429,7 +429,8 @@ class ChainModel(System):
 
         Args:
             values: All numbers of a parameter, by its name: lengths, masses, gravity,
-                k_omega, k_v, link_masses, link_coms or link_inertias.
+                k_omega, k_v, link_masses, link_coms or link_inertias; a bare number
+                where there is only one.
 
         Raises:
             ModelError: A name is unknown, or its values are not finite numbers or
@@ -536,7 +537,8 @@ def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
     """Return a checked chain with the attributes of another, some of them changed.
 
     `changes` are new values by name of the attribute, in any form that make_chain
-    takes; ModelError if a name is unknown or a value is invalid.
+    takes; ModelError if a name is unknown or a value is invalid. For another number of
+    joints they must have everything that is by joint or by link.
     """
     parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
     return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)

@@ -262,7 +262,8 @@ class UnilateralConstraints:
         Args:
             key: Constraint.
             x: Positions of the joints, (n, 2) [m].
-            theta: Unwrapped angles of the joints but the last, n-1 [rad].
+            theta: Unwrapped angles of the joints but the last, n-1 [rad]: of link 0
+                from the x axis, of the others from the previous link.
         """
         if key.rank:
             z0, z = self.plane(key)

@@ -75,7 +75,8 @@ class MovingChain:
     Attributes:
         chain: Planar chain.
         x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
-        theta: Angles of the joints but the last, unwrapped, n-1 [rad].
+        theta: Angles of the joints but the last, unwrapped, n-1 [rad]: of link 0 from
+            the x axis, of the others from the previous link.
         t: Time [s].
         steps: Number of steps.
         modes: Unilateral constraints with their active set.
@@ -175,7 +176,8 @@ class MovingChain:
 
         Raises:
             ShapeError: Angles or rates do not have n-1 entries, or x0 or v0 not 2.
-            SettingError: A setting is invalid, or the state is beyond a bound.
+            SettingError: A setting is invalid or unknown, or the state is beyond a
+                bound.
             ModelError, NonFiniteError: The chain, an angle or a rate is invalid.
             UnsupportedError: The engine is unknown.
         """

@@ -39,6 +39,9 @@ KINDS = {
 class ChainRobot(SimulatedPlant):
     """A planar chain that takes joint torques and moves by the event-driven step.
 
+    The first angle is that of link 0 from the x axis, each other one is from the
+    previous link.
+
     Attributes:
         chain: Planar chain.
         period: Time that `advance` covers [s].
