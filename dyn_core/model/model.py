@@ -147,8 +147,9 @@ class Model(Immutable, Tree, System):
     def unit(self, path: str) -> str:
         """Return the SI unit of a parameter path, such as "kg" or "m/s²".
 
-        It is "SI" where it depends on the joint, and for a payload. Raises ModelError
-        for an unknown path.
+        It is "SI" where it depends on the joint (of an offset "rad | m") and for a
+        payload, "m; rad" of frames, "-" of directions and ratios. Raises ModelError for
+        an unknown path.
         """
         return parameter_paths.kind_of(self, path).unit
 

@@ -43,7 +43,7 @@ def make_joint(spec: JointSpec) -> Joint:
 
     Raises:
         ModelError: The numbers do not make such a joint.
-        KeyError: Its kind, or the kind of a factor, is not in KINDS.
+        KeyError: Its kind, or the kind of a factor, is not in KINDS, such as fixed.
 
     Source: KIM-2.4 (the library of joints).
     """

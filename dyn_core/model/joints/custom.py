@@ -211,6 +211,6 @@ class Custom(Joint):
         return self.start
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return coordinates (nq), each within `span` of its initial value."""
+        """Return coordinates (nq), uniform within `span` of their initial values."""
         drawn = rng.uniform(-self.span, self.span, self.nq)
         return tuple(float(x + d) for x, d in zip(self.start, drawn, strict=True))

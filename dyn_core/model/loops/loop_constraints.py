@@ -211,7 +211,8 @@ class Loop:
             what: at_a, at_b, length or radius. The loop's kind must have a length or
                 radius; this is not checked: for others the call, or the result's
                 function, raises AttributeError or TypeError.
-            values: x y z roll pitch yaw, or one length [m, rad]; numbers or symbols.
+            values: x y z roll pitch yaw, or one length [m, rad]; numbers or symbols,
+                whose count is not checked.
         """
         if what in ("at_a", "at_b"):
             X = origin(values[:3], values[3:])

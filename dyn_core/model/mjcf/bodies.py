@@ -137,7 +137,7 @@ class _Welds:
         """Return whether a Model treats bodies a, b as neighbours.
 
         Neighbours are bodies whose groups are connected by a single joint that is not
-        free. Their contacts are excluded by default.
+        free; the world is a group, too. Their contacts are excluded by default.
         """
         if self.weld[a] == self.above[b]:
             return self.weld[b] in self.single

@@ -27,7 +27,7 @@ def run(
     (indices of meshes with refpos or refquat), `mesh_folder` (meshdir; empty: none) and
     `fused`, see _fused.
     If MuJoCo cannot compile the file, or `data` is not UTF-8, the only fact is
-    `refused`, the reason, and the binary is empty.
+    `refused`, the reason, and the binary is empty. Other errors pass through.
 
     Args:
         request: `path`: file that MuJoCo reads; None if `data` has the XML.

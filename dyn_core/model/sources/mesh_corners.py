@@ -56,9 +56,10 @@ def mesh_corners(path: Path) -> np.ndarray:
     a file without a unit is in m.
 
     Raises:
-        ValueError: The file cannot be read, is larger than 100 MB, or has no faces, its
-            unit is not valid, or a coordinate is not finite or above 1e9 m; the message
-            is a clause about the mesh.
+        ValueError: The file cannot be read, is larger than 100 MB, or has no faces, it
+            is neither STL nor OBJ and coal is not installed, its unit is not valid, or
+            a coordinate is not finite or above 1e9 m; the message is a clause about the
+            mesh.
     """
     try:
         size = path.stat().st_size

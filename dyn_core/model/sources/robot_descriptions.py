@@ -61,7 +61,8 @@ def robot(name: str) -> CachedRobot:
     """Return a robot by its name in `names`.
 
     Its file is the first that the robot's module names of a URDF, xacro and MJCF.
-    Packages are searched at and above the package and the repository.
+    Its package_paths are the folder of the package and its parent, then the repository
+    and its parent.
 
     Raises:
         ModelError: The package is not installed, the name is unknown, or the robot is
