@@ -62,7 +62,8 @@ def load_urdf(
         root_joint: Joint between world and root link: fixed or floating.
         lock: Joint positions at which joints are fixed, by name [rad | m].
         root, tip: First and last link of a sub-chain; without tip the tree below root.
-        extras: Path or mapping of a sidecar, with data that URDF cannot express.
+        extras: Sidecar with data that URDF cannot express: path, YAML text or mapping,
+            or "quadruped_stand".
         sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
         check: warn, or error to raise a ModelError for doubtful inertias, limits,
             followers and shapes.

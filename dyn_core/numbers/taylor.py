@@ -101,7 +101,9 @@ class Taylor(Number):
 
             (A B + C)' = A' B + A B' + C',   (A B)'' = A'' B + 2 A' B' + A B''
 
-        Each term is a product of matrices, see flat_product.
+        Each term is a product of matrices, see flat_product; shape.negative changes the
+        sign of all terms but C. An entry with derivatives that are constants 0 is its
+        value.
         """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(

@@ -246,7 +246,8 @@ def load_mjcf(
             moves freely; a file with a free joint stays as it is.
         lock: Joint positions at which joints are fixed, by name [rad | m].
         root, tip: First and last link of a sub-chain; without tip the tree below root.
-        extras: Path or mapping of a sidecar, with data that MJCF cannot express.
+        extras: Sidecar with data that MJCF cannot express: path, YAML text or mapping,
+            or "quadruped_stand".
         sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
         check: warn: doubtful elements are warnings. error: they are a ModelError.
         gravity: Gravity acceleration in the world, 3 [m/s²]; None: as in the file.
