@@ -146,7 +146,10 @@ def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
 
 
 def pixels(figure: Any) -> np.ndarray:
-    """Draw a figure of matplotlib and return its picture, (height, width, 3) uint8."""
+    """Draw a figure of matplotlib and return its picture, (height, width, 3) uint8.
+
+    It is RGB with the top row first, a copy.
+    """
     figure.canvas.draw()
     return np.array(figure.canvas.buffer_rgba(), np.uint8)[..., :3].copy()
 
@@ -155,7 +158,7 @@ def film_writer(path: str | os.PathLike[str], fps: float) -> Any:
     """Return matplotlib's MovieWriter for a film, .gif or .mp4; nothing is written yet.
 
     Args:
-        path: File of the film; only its suffix is used.
+        path: File of the film; only its suffix is used, in any case.
         fps: Pictures per second.
 
     Raises:

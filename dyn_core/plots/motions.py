@@ -101,8 +101,8 @@ def _largest(
 ) -> list[int]:
     """Return the `count` of the `chosen` columns that are largest, in their order.
 
-    They are those that change most for position, else with the largest absolute values;
-    NaN counts as zero.
+    They are those with the largest maximum minus minimum for position, else with the
+    largest absolute values; NaN counts as zero.
 
     Args:
         key: Kind of the values: q, a position, or another such as qd or tau.
@@ -116,7 +116,10 @@ def _largest(
 
 
 def _is_one_of(name: str, names: Container[str]) -> bool:
-    """Return whether a coordinate is one of several of its joint, as in "root.0"."""
+    """Return whether a coordinate is one of several of its joint, as in "root.0".
+
+    It is called JOINT.K, K digits, and both JOINT.0 and JOINT.1 are in `names`.
+    """
     joint, _, k = name.rpartition(".")  # a joint may be called "arm.1"
     return k.isdigit() and f"{joint}.0" in names and f"{joint}.1" in names
 

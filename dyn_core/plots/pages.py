@@ -103,10 +103,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Args:
         header: Labels of the columns; empty: no header.
-        rows: Cells: strings, integers, or floats, shown with four digits, also those of
-            NumPy; others are shown as str() and count as text. A string that ends with
-            " %" counts as a number. The last cell of a shorter row spans the remaining
-            columns; a longer row widens the table, without a label above.
+        rows: Cells: strings, integers, or floats, shown with four significant digits,
+            also those of NumPy; others are shown as str() and count as text. A string
+            that ends with " %", True and False count as numbers. The last cell of a
+            shorter row spans the remaining columns; a longer row widens the table,
+            without a label above.
     """
     lines = [list(row) for row in rows]
     width = max([len(header), *map(len, lines)])
@@ -178,8 +179,8 @@ def check_page(path: str, option: str = "report") -> None:
         option: Name of the option in error messages.
 
     Raises:
-        SettingError: It does not end with .html or .htm, its folder does not exist, or
-            it is a folder.
+        SettingError: It does not end with .html or .htm in lower case, its folder does
+            not exist, or it is a folder.
     """
     check_file_name(path, SUFFIXES, option)
 

@@ -77,8 +77,8 @@ def plot_ranges(
     """Return a figure of values with standard deviations and previous values.
 
     There is a row for each name; lengths are relative to the larger absolute value of
-    value and previous value, so that names of any unit share an axis. The axis shows -2
-    to 2.
+    value and previous value, at least 1e-12, so that names of any unit share an axis.
+    The axis shows -2 to 2.
 
     Args:
         names: Names of the rows.

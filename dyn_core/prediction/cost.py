@@ -97,6 +97,9 @@ class Cost:
     def size(self, model: Model) -> int:
         """Return the number of entries of the residual.
 
+        It is 6 of a pose or a frame's velocity, 3 of a pose's part and of the centre of
+        mass, 1 of a distance, nv of posture, velocity and effort.
+
         The function of a user is called for it, with symbols: it may divide by what is
         zero in some states.
 

@@ -196,7 +196,10 @@ class Search:
         return False
 
     def move_to(self, state: Iteration) -> None:
-        """Continue with an Iteration, before the wanted work is done."""
+        """Continue with an Iteration, before the wanted work is done.
+
+        The start, the plan and its model are copied to it, see Iteration.take.
+        """
         state.take(self.state, self.start)
         self.state = state
 
@@ -324,8 +327,9 @@ class Search:
         The feedback is written to self.state.sweep.
 
         Returns:
-            Slope and curvature along the full step, None if no damping succeeds; the
-            damping tried last, MOST_DAMPING (1e6) or more after a failure.
+            (slope, curvature) along the full step, or None in its place if no damping
+            succeeds; the damping tried last, MOST_DAMPING (1e6) or more after a
+            failure.
         """
         change = yield "feedback", (damping,)
         while change is None and damping < MOST_DAMPING:
@@ -384,7 +388,9 @@ class Search:
     def _result(self, penalty: Penalty, used: int, reason: int) -> Steps[PlanResult]:
         """Return the result of a search, with copies of its arrays.
 
-        The gains are zero if no damping up to 1e6 gives a feedback.
+        The gains are zero if no damping up to 1e6 gives a feedback. The reason
+        converged becomes stalled if the stationarity times the largest joint force
+        exceeds 1e-3 (STATIONARY) times 1 + |value|.
 
         Args:
             penalty: Limits; becomes part of the result.

@@ -229,7 +229,8 @@ class ChainSimulator(MovingChain):
     def _may_go(self, key: Key) -> bool:
         """Return whether the latch allows a release now, and record the answer.
 
-        The latch records an allowed release; a refused one is a chatter event.
+        The latch records an allowed release; each call that refuses one is a chatter
+        event.
         """
         if self.latch.release(key, self.t):
             return True
@@ -460,7 +461,8 @@ class ChainSimulator(MovingChain):
         The method updates `modes` and `v`, adds the loss to `lost`, and records events.
         Constraints that were released are active again if the chain would move on into
         one of them, or if the latch refuses a release. After more than 50 (EVENTS) hits
-        in a step all constraints that were hit in it are held active for a step.
+        in a step all constraints that were hit in it are active, and held until one dt
+        from now.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 

@@ -86,13 +86,14 @@ def joint_angles(
     """Return the joint angles, (..., n-1) [rad].
 
     The first is the angle of link 0 from the x axis, the others are relative to the
-    previous link. It is 0 beside a link whose joints are at one place.
+    previous link. It is 0 beside a link whose joints are at one place, or with `near`
+    the multiple of 2 pi that is nearest.
 
     Args:
         chain: Planar chain.
         state: Positions and velocities.
-        near: Angles, (..., n-1): the result is unwrapped to within pi of them; None: it
-            is in [-pi, pi].
+        near: Angles, (..., n-1), not checked: the result is unwrapped to within pi of
+            them; None: it is in [-pi, pi].
 
     Raises:
         ShapeError: x or v is not (..., n, 2).

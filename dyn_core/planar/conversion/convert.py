@@ -58,7 +58,8 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
     1000 m (TRACK) either way. Point masses are links named like their joints, without
     inertia; a body between two sliding joints is massless. A joint without two finite
     limits is continuous. Rolling resistance becomes damping. Limits of effort and speed
-    are written as 0, which means none.
+    are written as 0, which means none. Joints that turn have the chain's names, its
+    links are link0, link1, ..., and the base is `ground`, with "_" appended if taken.
 
     Returns:
         The XML text `urdf`; `left_out`, descriptions of what URDF cannot express; and

@@ -68,7 +68,8 @@ def refuse(name: str | None, why: str) -> NoReturn:
 def is_point(I: Any) -> bool:
     """Return whether an inertia is a point mass: no inertia about its centre of mass.
 
-    The tolerance is relative to m |c|²; a body without mass is not a point mass.
+    The tolerance is 1e-12 m |c|², so 0 for a centre at the origin; a body without mass
+    is not a point mass. I has m, c and Ic, such as a RigidInertia.
     """
     if not I.m > 0:
         return False
@@ -137,7 +138,7 @@ class PlanarBody:
         the link `tip`; if `tip` is None, of the farthest link from `start`. If all
         links are at the start, it is the point at twice the distance of the centre of
         mass or, if this is at the start too, at the radius of gyration along x; the
-        name is JOINT_end.
+        name is JOINT_end, JOINT the body's joint.
 
         Args:
             start: Start of the link, in the plane, (2,) [m].
@@ -334,7 +335,8 @@ def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return a list of rotation (3, 3) and position (3,) [m] of each body, at q.
 
     Both are relative to the base frame: a rotation is from body to base coordinates.
-    Entry 0 is the base. q are the joint positions, (nq,).
+    Entry 0 is the base. q are the joint positions, (nq,). The bodies must be a chain:
+    the parent of body i is i - 1.
     """
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 

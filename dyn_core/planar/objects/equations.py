@@ -1,7 +1,8 @@
 """Closed equations of motion of planar objects: pendulum, arms, carts with poles.
 
 An equation is an algorithm: equation(p, q, qd, u) -> qdd, with p the parameters by
-name. Dry friction has the sign of the velocity, 0 at rest.
+name. An angle "from upright" is clockwise: positive towards +x. Dry friction has the
+sign of the velocity, 0 at rest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Coordinates = Sequence[Any]
 
 def coulomb(limit: Any, rate: Any) -> Any:
     """Return the dry friction, -limit sgn(rate), in the unit of `limit`; 0 at rest.
+
+    It is 0 for a rate of NaN, too.
 
     Source: WAW-14.1, WAW-14.3.
     """
@@ -224,7 +227,9 @@ def two_poles_rods(p: Parameters) -> list[Rod]:
 
 
 def two_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return [u, 0, 0], the forces along x, theta_1 and theta_2; p, qd are not used.
+    """Return [u[0], 0, 0], the forces along x, theta_1 and theta_2.
+
+    p and qd are not used.
 
     Source: WAW-14.2.
     """

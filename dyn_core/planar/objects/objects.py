@@ -130,6 +130,8 @@ class PlanarObject(System):
     def to_chain(self, split: bool = False) -> ChainModel:
         """Return the planar chain that moves the same way.
 
+        It has neither friction, see chain_efforts, nor bounds.
+
         Args:
             split: Whether a rod with mass is two massless links with three point masses
                 and a joint that keeps its angle; else it is a link with mass.

@@ -159,6 +159,9 @@ class Rods:
         """Return the state of the chain: motion of joint 0, joint angles and rates.
 
             theta_1 = pi/2 - q_1,  theta_i = q_{i-1} - q_i    if angles are upright
+            theta_i = q_i                                     else
+
+        q_i is the angle of rod i, without the position of the cart.
 
         Args:
             p: Parameters by name.
@@ -186,9 +189,10 @@ class Rods:
     ) -> tuple[list[Any], tuple[Any, Any]]:
         """Return forces along the coordinates as joint torques and a force on joint 0.
 
-            tau_k = - sum_{i >= k} force_i    if angles are upright
+            tau_k = - sum_{i >= k} force_i    if angles are upright, else force_k
 
-        so that the power is the same: sum force_i qd_i = sum tau_k theta_dot_k + F.v0.
+        for the forces of the angles, without that of the cart, so that the power is the
+        same: sum force_i qd_i = sum tau_k theta_dot_k + F.v0.
 
         Args:
             p: Parameters by name.
@@ -219,7 +223,9 @@ class Rods:
     ) -> list[Any]:
         """Return the accelerations of the coordinates from the chain's.
 
-            q_i'' = - sum_{k <= i} alpha_k    if angles are upright
+            q_i'' = - sum_{k <= i} alpha_k    if angles are upright, else alpha_i
+
+        q_i is the angle of rod i; alpha of a middle joint is not read.
 
         Args:
             p: Parameters by name.
@@ -295,6 +301,8 @@ class Rods:
 
 def _points(rod: Rod, who: str) -> tuple[Any, Any, Any]:
     """Return the point masses of a split rod: at start, centre of mass, end [kg].
+
+    Its tip is not included.
 
     Raises ModelError if one would not be positive; a rod is checked only if all its
     numbers are floats, not traced ones. `who` names the rod in the message.
