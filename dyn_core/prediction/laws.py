@@ -112,7 +112,8 @@ def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProbl
 
     Args:
         seed: Seed of the random numbers.
-        size: Number of joints; ValueError if it or the seed is negative.
+        size: Number of joints, 1 or more: 0 is a SettingError, a negative size or seed
+            a ValueError.
         restriction: Not used.
     """
     robot = random_model(seed, size=size, kinds=("revolute", "prismatic"))

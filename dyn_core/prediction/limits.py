@@ -178,7 +178,10 @@ class Penalty:
         return values
 
     def limits(self) -> PlanLimits:
-        """Return low, high, multipliers, rho and place, as they are now; no copies."""
+        """Return low, high, multipliers, rho and place, as they are now.
+
+        `rho` is a new array, the others are no copies.
+        """
         rho = np.array([self.rho])
         return PlanLimits(self.low, self.high, self.multipliers, rho, self._place)
 
@@ -206,7 +209,8 @@ class Penalty:
     def worst(self, problem: ControlProblem, q: np.ndarray, qd: np.ndarray) -> str:
         """Return as text which limit is violated most, by how much and at which state.
 
-        Empty within LIMIT_TOLERANCE (1e-4). q and qd are the states of one plan.
+        Empty within LIMIT_TOLERANCE (1e-4) and for NaN. q and qd are the states of one
+        plan.
         """
         if not self.violation(q, qd) > LIMIT_TOLERANCE:
             return ""
@@ -221,7 +225,8 @@ class Penalty:
         """Return a copy for a plan that begins some steps later, with the first rho.
 
         Multipliers are moved along; they are zero for the first state and the `steps`
-        last ones. `steps` is 0 to N, which is not checked. A weight that rose where the
+        last ones. `low` and `high` stay. `steps` is 0 to N, which is not checked. A
+        weight that rose where the
         robot was, for lack of iterations or beyond its limits, would make all later
         plans stiff.
         """
@@ -261,7 +266,8 @@ class LimitTerms:
         """Bind limit_terms to memory.
 
         Args:
-            penalty: Penalty of the problem; its numbers are not read yet.
+            penalty: Penalty of the problem; its numbers are not read yet: call `read`
+                before `of_plan()` or `of_trials()`.
             plan: PlanPath of the plan.
             tried: PlanPath of the trials, with the lanes on the last axis.
         """
@@ -284,7 +290,10 @@ class LimitTerms:
             self._of_tried = compiled(limit_terms).bind(self._numbers, *single)
 
     def read(self, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty, unless they are here already."""
+        """Copy the numbers of a penalty, unless they are here already.
+
+        They are if it was the last one read, without an `update` since.
+        """
         if self._read is not penalty or self._changes != penalty.changes:
             for mine, several, new in zip(
                 self._numbers, self._all, penalty.limits(), strict=True
@@ -328,7 +337,10 @@ class LimitLanes:
         self.of_trials = tied(self._all, *tried[:2], *unused, self.values)
 
     def read(self, lane: int, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty to its lane, unless they are there already."""
+        """Copy the numbers of a penalty to its lane, unless they are there already.
+
+        They are if it was the last one read for this lane, without an `update` since.
+        """
         read = self._read[lane]
         if read is None or read[0] is not penalty or read[1] != penalty.changes:
             for several, new in zip(self._all, penalty.limits(), strict=True):

@@ -39,8 +39,9 @@ class Plan(NearAttributes):
             LIMIT_TOLERANCE (1e-4), within which plans obey limits, unless it is set.
             From farther away a plan comes back until its end.
 
-    Other options are those of the constructor and cannot be changed later: setting an
-    attribute that is not in this list raises AttributeError.
+    Of these only `slack` is to be set. Other options are those of the constructor and
+    cannot be changed later: setting an attribute that is not in this list raises
+    AttributeError.
     """
 
     __slots__ = ("_holds", "_slack", "_times", "options", "problem", "solver")
@@ -113,10 +114,11 @@ class Plan(NearAttributes):
             guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N], for
                 all starts; None: the forces that hold the start, as far as the bounds
                 allow.
-            targets: By name of a cost its target, in place of its own.
+            targets: By name of a cost its target, in place of its own, for all starts.
 
         Returns:
-            A PlanResult; its `reason` tells how the search ended.
+            A PlanResult, or a list of them if q or qd has rows, even one; its `reason`
+            tells how the search ended.
 
         Raises:
             ShapeError: An array has the wrong shape, or the guess is not of N knots.
@@ -267,8 +269,10 @@ def plan(
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
         effort_limits: By joint the largest joint force, or (lower, upper) [N·m | N],
-            or None: unlimited; other joints keep the robot's limits.
-        passive: Names of joints without a drive.
+            or None: unlimited; other joints keep the robot's limits, of which 0 means
+            unlimited.
+        passive: Names of joints without a drive; floating joints that effort_limits
+            does not name have none either.
         limits: Whether the robot's limits of position and velocity hold.
         step_options: Build options: joint_friction, joint_springs, engine.
         contacts: Scheduled contacts, (loop, begin, end) with times [s].

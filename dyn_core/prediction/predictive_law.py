@@ -122,9 +122,10 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job; its plan or error comes in `answer`. `busy` must be False.
+        """Begin a job; its plan or error comes in `answer`.
 
-        Without a thread the job is finished when this returns.
+        `busy` must be False, which is not checked. Without a thread the job is finished
+        when this returns.
         """
         self.busy = True
         if self._threaded:
@@ -294,7 +295,7 @@ class PredictiveLaw(ControlLaw):
 
     @property
     def warnings(self) -> dict[str, str]:
-        """A warning by its kind, why the last plan was dropped; {} if it was not."""
+        """Why the last plan was dropped, by the key "plan"; {} if it was not."""
         return {"plan": f"plan dropped: {self.refused}"} if self.refused else {}
 
     # ---- a cycle
@@ -418,7 +419,8 @@ class PredictiveLaw(ControlLaw):
 
         Arrays of the state are copied.
         The guess is the followed plan without the steps that are over, or None. Targets
-        are those of posture and, with predictive.frame, pose.
+        have the keys "posture" and "posture at the end" and, with predictive.frame,
+        "pose" and "pose at the end".
         """
         guess = None
         if self.followed is not None:

@@ -163,9 +163,10 @@ class PlanResult(NearAttributes):
         return q, (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
 
     def _knot(self, time: float) -> tuple[int, float]:
-        """Return the index of the knot of a time, and the share of its step before it.
+        """Return the knot at or before a time, and the share of its step that is over.
 
-        Arguments and error as of `state`.
+        The knot is 0 to N - 1; the share is 0 to 1, and 1 only at the end of the plan
+        or later. Arguments and error as of `state`.
         """
         if math.isnan(time):
             raise NonFiniteError("time is nan; valid: seconds from the plan's start")

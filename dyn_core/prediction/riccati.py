@@ -447,9 +447,9 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
 
         l_u[k] + B.T y[k+1],   y of `slopes_back`
 
-    0 if bounds hold all, NaN if one is not a number. Forces without freedom do not
-    count. y is (N + 1, nx). model.tau is compared with the bounds of `work`; work.left
-    is overwritten.
+    0 if bounds hold all, NaN if one is not a number. A bound of `work` holds a force of
+    model.tau that is at it, within 1e-12 (1 + |tau|), if the cost decreases beyond it.
+    Forces without freedom do not count. y is (N + 1, nx). work.left is overwritten.
     """
     N, nv, nx = model.B.shape[0], model.B.shape[2], y.shape[1]
     g, largest = work.left, 0.0
@@ -480,6 +480,7 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
     Args:
         work: Problem; results are work.KA, feedback and u side by side, and work.u.
             Rows s and on of work.Q, without their last nu columns, go to work.Qus.
+            L, free, before, slope, change and tried of `work` are overwritten.
         nx: Number of columns of the feedback.
         counts: 0.0: the results do not matter; else 1.0.
 
@@ -538,7 +539,7 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
 def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
-    u is (nv,), as are these arrays. The step is shortened until the quadratic cost of
+    u is (nu,), as are these arrays. The step is shortened until the quadratic cost of
     work.damped and work.slope decreases enough, or to about 1e-10, where it is made
     anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
     Where `more` is 0.0, u stays.

@@ -267,9 +267,9 @@ class Shooting:
     ) -> tuple[PlanPath, np.ndarray]:
         """Return motions from the start and their costs, (n,), end cost included.
 
-        The motions are q (n, N + 1, nq), qd (n, N + 1, nv) and tau (n, N, nv). Joint
-        forces beyond the bounds are clipped. A motion that fails raises nothing: its
-        cost is infinite or NaN.
+        The costs are without a penalty of limits. The motions are q (n, N + 1, nq), qd
+        (n, N + 1, nv) and tau (n, N, nv). Joint forces beyond the bounds are clipped. A
+        motion that fails raises nothing: its cost is infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.
@@ -298,8 +298,8 @@ class Shooting:
         """Return a function that computes motions under samples of joint forces.
 
         It takes no arguments, reads the samples anew at each call, and returns the
-        costs with end cost, (n,). A motion that fails raises nothing: its cost is
-        infinite or NaN.
+        costs with end cost, (n,), a new array; to.values has them without it. A motion
+        that fails raises nothing: its cost is infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.

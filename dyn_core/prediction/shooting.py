@@ -428,7 +428,8 @@ class Iteration(PlanState):
         Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
         the penalty, whose slopes are in the model. If `curved`, the Hessians have the
         second derivatives of the steps. No feedback belongs to it yet: `damping` is
-        NaN. The settings of the costs are those of `load`.
+        NaN. The settings of the costs are those of `load`. Where a requirement of a
+        step fails, its gap is NaN; nothing is raised for it.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan

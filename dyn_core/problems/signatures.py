@@ -176,7 +176,11 @@ class Signature:
 
     @property
     def depends_on_loops(self) -> bool:
-        """Whether the loops of a robot may change an output."""
+        """Whether the loops of a robot may change an output.
+
+        They may if `of_trees` is set, or the name begins with an entry of _CLOSED:
+        loop_, independent_, step, fd_derivatives, tracking_control or gravity_control.
+        """
         return self.of_trees or self.name.startswith(_CLOSED)
 
     @property

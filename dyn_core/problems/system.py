@@ -59,6 +59,9 @@ class System(NearAttributes, ABC):
 
         Args:
             values: By parameter path, flat numbers or symbols.
+
+        Raises:
+            ModelError: A path is unknown.
         """
 
     def value(self, path: str) -> np.ndarray:

@@ -77,7 +77,8 @@ def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
     """Return the accelerations of a record's rows and joints, (rows, joints).
 
     Args:
-        messages: JointTrajectory messages, one for each row, in order.
+        messages: JointTrajectory messages, one for each row, in order; their stamps are
+            not compared.
         record: Motion whose rows and joints are required.
 
     Raises:
@@ -130,7 +131,8 @@ def check_joints(record: MotionRecord, path: Path) -> None:
 def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
     """Write a motion as one MCAP file, or as a bag folder.
 
-    Other fields than t, q, qd, qdd and tau are omitted.
+    Other fields than t, q, qd, qdd and tau are omitted. After any error no new file is
+    left behind, and an existing NAME.mcap is unchanged.
 
     Args:
         record: Motion of joints with one coordinate each; times must be finite.
@@ -143,7 +145,7 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
         NonFiniteError: A time is not finite; names its row.
         SettingError: A time is over 1 s before the first, or over 68 years after it.
         OSError: The folder of `path` cannot be written, or `path` is a folder that is
-            not empty; no file is left behind.
+            not empty.
     """
     check_joints(record, path)
     refuse_not_finite("t", record.t[:, None], [""])

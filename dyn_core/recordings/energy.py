@@ -37,7 +37,7 @@ class EnergyLedger(NamedTuple):
     """Energies at each row, (rows,) each [J]; sums begin at the first row with zero.
 
     Attributes:
-        kinetic, potential: Energy of the robot; springs are included.
+        kinetic, potential: Energy of the robot; springs are included if they acted.
         work: Work of motors, including forces of prescribed joints and the weight that
             a robot compensates itself, and of forces on bodies.
         dissipation: Energy lost to damping and dry friction of joints.

@@ -442,8 +442,9 @@ def read_motion(
 def is_recording(name: str) -> bool:
     """Return whether a path may be a recorded run: a file, or the folder of a bag.
 
-    True for any path with the extension .npz, .csv, .mcap, .db3 or .bag, which need not
-    exist, and for a folder with a metadata.yaml.
+    True for any path with the extension .npz, .csv, .mcap, .db3 or .bag in lower case,
+    which need not exist, and for a folder with a metadata.yaml. SettingError if the
+    system does not tell whether the latter is there.
     """
     path = Path(name)
     return path.suffix in (*bags.TABLES, *bags.BAGS) or (
@@ -504,7 +505,7 @@ def write_motion(
 
     Args:
         record: Motion, with times that are finite for MCAP; or a Recording, which is
-            written as by its `save`.
+            written as by its `save`, without progress.
         path: Name with the extension .npz, .csv or .mcap; an existing file is replaced.
         progress: Whether to show progress on a terminal.
 

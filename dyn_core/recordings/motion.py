@@ -165,7 +165,10 @@ class MotionRecord:
 
     @property
     def beyond_limits(self) -> tuple[str, ...]:
-        """Names of the coordinates that pass a position limit in some row."""
+        """Names of the coordinates that pass a position limit in some row.
+
+        There is no tolerance; NaN passes none.
+        """
         lower, upper = self.position_limits
         passed = ((self.q < lower) | (self.q > upper)).any(axis=0)
         return tuple(np.array(self.names("q"))[passed].tolist())
@@ -195,7 +198,8 @@ class MotionRecord:
         they approach, and the energy. The name of a written file is printed.
 
         Args:
-            path: File to write, such as "run.png"; None: no file is written.
+            path: File to write, with an extension of matplotlib, such as "run.png";
+                None: no file is written.
             title: Title of the figure; empty: none.
             energy: Total energy, shown below, (rows,) [J]; None: that of the series
                 kinetic and potential. Without these, or empty: no such panel.
@@ -206,6 +210,7 @@ class MotionRecord:
             UnsupportedError: matplotlib is not installed; says how to install it.
             SettingError: The name of the file is not valid, it cannot be written, or
                 the motion has no rows.
+            ValueError: `energy` is not empty and has another number of rows.
         """
         if path is not None:
             check_plot(path)
@@ -244,9 +249,10 @@ class MotionRecord:
         """Return the motion with the columns of a robot's coordinates, in its order.
 
         Names and units become the robot's; other columns are left out. Kinds that the
-        motion lacks stay None. Numbered columns get the robot's names, see `named_by`.
-        This motion is not changed; it is returned itself if its coordinates are the
-        robot's.
+        motion lacks stay None. Other fields stay: limits in `facts` are not sorted, so
+        that effort_limits and position_limits keep the old order. Numbered columns get
+        the robot's names, see `named_by`. This motion is not changed; it is returned
+        itself if its coordinates are the robot's.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.

@@ -192,7 +192,7 @@ def _by_chunks(
 
     Raises:
         SettingError: There is no row.
-        RowError: The Program has no result for a row.
+        RowError: The Program has no result for a row; `rows` count within one call.
     """
     if not len(t):
         raise SettingError("the motion has no row", "t")

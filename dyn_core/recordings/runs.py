@@ -360,8 +360,8 @@ def _numbers(values: Any) -> list[float]:
 def versions() -> dict[str, str]:
     """Return the versions of Python and the packages that compute, and the machine.
 
-    The keys are python, the names in _DISTRIBUTIONS ("not installed" if a package is
-    missing), and machine, the operating system and processor architecture.
+    The keys are python; dyn_ros, numpy, scipy and llvmlite ("not installed" if a
+    package is missing); and machine, the operating system and processor architecture.
     """
     known = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:

@@ -66,8 +66,8 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
     They are ordered by kind (q, qd, qdd, tau), then as the coordinates of `first`.
     Times of the first run outside the second are left out. Full turns are not removed;
     a NaN makes the differences of its column NaN. A Difference has kind and name of the
-    column, `largest` and `rms` of second less first, the `time` of the largest [s], and
-    `size`, the largest absolute value in the first run.
+    column, `largest` absolute value and `rms` of second less first, the `time` of the
+    largest [s], and `size`, the largest absolute value in the first run.
 
     Args:
         first: Reference run.

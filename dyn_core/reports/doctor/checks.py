@@ -98,9 +98,10 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 def _bodies(model: Model) -> Iterator[Met]:
     """Yield joints without inertia along them, and bodies of little or no mass.
 
-    Joints in loops are not reported for their inertia. Little means a mass below 1e-5
-    (TINY) of the robot's and below 1e-3 kg (TINY_MASS). Bodies of mass 0 are left out
-    if their joint lacks inertia, or the whole robot has no mass. Needs no positions.
+    The codes are no-inertia-along, tiny-mass and massless-body. Joints in loops are not
+    reported for their inertia. Little means a mass below 1e-5 (TINY) of the robot's and
+    below 1e-3 kg (TINY_MASS). Bodies of mass 0 are left out if their joint lacks
+    inertia, or the whole robot has no mass. Needs no positions.
     """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
@@ -119,10 +120,11 @@ def _bodies(model: Model) -> Iterator[Met]:
 def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
-    It is if a diagonal entry of H is not positive, or if the condition number exceeds
-    1e7 (WORST) at a position. Unless a diagonal entry is not positive, median and
-    maximum of the condition numbers are added to motions.figures. If joints lack
-    inertia, only a note is added. DynErrors of the Program pass through.
+    The code is ill-conditioned. H is so if a diagonal entry is not positive, or if
+    the condition number exceeds 1e7 (WORST) at a position. Unless a diagonal entry is
+    not positive, median and maximum of the condition numbers are added to
+    motions.figures. If joints lack inertia, only a note is added. DynErrors of the
+    Program pass through.
     """
     model = motions.model
     if model.without_inertia:
@@ -176,10 +178,10 @@ def _coordinate(model: Model, k: int) -> str:
 def _weight(motions: SampledMotions) -> Iterator[Met]:
     """Yield joints whose effort limit is less than the gravity load somewhere.
 
-    Only joints of one coordinate with a motor and an effort limit above 0 are checked,
-    and no followers, whose weight their leaders carry. Adds the largest ratio to
-    motions.figures if there are any. With loops it only adds a note. DynErrors of the
-    Program pass through.
+    The code is weak-effort. Only joints of one coordinate with a motor and an effort
+    limit above 0 are checked, and no followers, whose weight their leaders carry. Adds
+    the largest ratio to motions.figures if there are any. With loops it only adds a
+    note. DynErrors of the Program pass through.
     """
     model = motions.model
     if model.loops:
@@ -214,10 +216,11 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 def _tips(motions: SampledMotions) -> Iterator[Met]:
     """Yield tips with joint motions that cancel in each of the first 40 positions.
 
-    A tip is a body without children; the first 8 (MOST_TIPS) are checked, if they have
-    at least two coordinates, and only chains of at most six coordinates yield a
-    finding. Adds ratios of singular values to motions.figures, and a note if tips are
-    omitted. With loops it only adds a note. DynErrors of the Programs pass through.
+    The code is idle-motion. A tip is a body without children; the first 8 (MOST_TIPS)
+    are checked, if they have at least two coordinates, and only chains of at most six
+    coordinates yield a finding. Adds ratios of singular values to motions.figures, and
+    a note if tips are omitted. With loops it only adds a note. DynErrors of the
+    Programs pass through.
     """
     model = motions.model
     if model.loops:
@@ -269,10 +272,11 @@ def _columns(model: Model, body: int) -> list[int]:
 def _loops(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings about loops: open at zero, never closed, or dependent rows.
 
-    Only model.neutral() and the closed position found from there are looked at, not
-    motions.q. Adds rows, rank and mobility at the latter to motions.figures, and a note
-    if the gap at zero cannot be computed. If no closed position is found, that is the
-    only finding. Without loops nothing happens.
+    The codes are loop-gap, open-loop and dependent-rows. Only model.neutral() and the
+    closed position found from there are looked at, not motions.q. Adds rows, rank and
+    mobility at the latter to motions.figures, and a note if the gap at zero cannot be
+    computed. If no closed position is found, that is the only finding. Without loops
+    nothing happens.
     """
     model = motions.model
     if not model.loops:
@@ -311,10 +315,12 @@ def check_links(
 ) -> Iterator[Met]:
     """Yield the findings about the mass and inertia of every link.
 
-    Also about the mass of the whole robot, and about meshes that cannot be read, which
-    raise no error. Links without mass are not compared with their shapes. If a link has
-    at most 1e-3 (LIGHT) of the robot's mass, what contradicts its shapes has the code
-    light-placeholder.
+    Also about the mass of the whole robot (mass-units), about a link without readable
+    shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m
+    (inertia-units), and about
+    meshes that cannot be read (meshes-unread), which raise no error. Links without mass
+    are not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
+    robot's mass, what contradicts its shapes has the code light-placeholder.
 
     Args:
         robot: Facts of its file.
@@ -440,7 +446,7 @@ def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
 def _guess(density: float) -> str:
     """Return a remark on the probable unit of an implausible density [kg/m³].
 
-    It is "" unless the density is below 1e-3 or between 1e5 and 1e7.
+    It names the lengths below 1e-3, the mass between 1e5 and 1e7; else it is "".
     """
     if 1e5 < density < 1e7:
         return "; a thousandth of the mass would be usual"
@@ -452,7 +458,8 @@ def _guess(density: float) -> str:
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
     """Yield groups of links of different mass with the same moments, 3 (ALIKE) or more.
 
-    Moments are compared with six digits; the masses must differ by more than a tenth.
+    The code is placeholder-inertia. Moments are compared with six digits; the masses
+    must differ by more than a tenth.
     """
     groups: dict[tuple[float, ...], list[LinkFacts]] = {}
     for link in robot.links:
@@ -529,9 +536,10 @@ Problems = Iterator[tuple[str, str]]
 def _axis(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted.
 
-    Wrong by more than 1e-3 is a wrong length; tilted means by less than 2e-3 rad
-    (ALMOST) against a coordinate axis, and may follow a wrong length; a zero axis is
-    the only fact. Nothing for joints without an axis or of a kind that needs none.
+    Codes: zero-axis, axis-not-unit, axis-almost-straight. Wrong by more than 1e-3 is a
+    wrong length; tilted means by less than 2e-3 rad (ALMOST) against a coordinate axis,
+    and may follow a wrong length; a zero axis is the only fact. Nothing for joints
+    without an axis or of a kind that needs none.
     """
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
@@ -552,9 +560,10 @@ def _axis(joint: JointFacts) -> Problems:
 def _origin(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an origin that is far away, or whose angles are doubtful.
 
-    Far is 100 m (ABSURD) or more from the parent. Angles look like degrees if one
-    exceeds a full turn; if not, each that is beyond 1 rad and almost, but not exactly,
-    a multiple of a quarter turn is yielded.
+    Codes: far-origin, angles-in-degrees, rounded-angle. Far is 100 m (ABSURD) or more
+    from the parent. Angles look like degrees if one exceeds a full turn; if not, each
+    that is beyond 1 rad and almost, but not exactly, a multiple of a quarter turn is
+    yielded.
     """
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
@@ -572,8 +581,10 @@ def _origin(joint: JointFacts) -> Problems:
 def _limits(joint: JointFacts) -> Problems:
     """Yield (code, fact) of doubts about the limits of a joint.
 
-    Position limits are missing, reversed, equal, or 0 is outside of them; limits of
-    effort and velocity are 0 or missing, which is not asked of passive joints. Nothing
+    Position limits are missing, reversed, equal, or 0 is outside of them
+    (missing-limits, reversed-limits, zero-range, neutral-outside); limits of effort and
+    velocity are 0 or missing (no-effort-limit, no-velocity-limit), which is not asked
+    of passive joints. Nothing
     for followers and for kinds other than revolute, prismatic and continuous.
     """
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
@@ -604,10 +615,11 @@ def _absent(joint: JointFacts, what: str) -> str:
 def _angles(joint: JointFacts) -> Problems:
     """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
-    Position limits look so beyond 20 rad (TURNS), the velocity limit above 90 rad/s
-    (FAST), but only if a position limit looks so, too. Limits of 1e4 (ENDLESS) or more
-    count as none. Nothing for joints other than revolute and continuous; position
-    limits of a continuous joint do not act and only give its velocity limit away.
+    The code is limits-in-degrees. Position limits look so beyond 20 rad (TURNS), the
+    velocity limit above 90 rad/s (FAST), but only if a position limit looks so, too.
+    Limits of 1e4 (ENDLESS) or more count as none. Nothing for joints other than
+    revolute and continuous; position limits of a continuous joint do not act and only
+    give its velocity limit away.
     """
     if joint.kind not in ("revolute", "continuous"):
         return
@@ -621,7 +633,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 
 def _rule(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of a mimic rule with multiplier 0, unless joint is fixed."""
+    """Yield (code, fact) of a mimic rule with multiplier 0, zero-mimic; not if fixed."""
     if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 
@@ -632,7 +644,7 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 
 
 def _units(robot: RobotFacts) -> Iterator[Met]:
-    """Yield findings of lengths that look like millimetres.
+    """Yield findings of lengths like millimetres (lengths-in-millimetres).
 
     They are above 10 m (LONG): the median distance of joints from their parents, zeros
     left out, and limits of prismatic joints, one finding for each joint; limits above
