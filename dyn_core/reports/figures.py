@@ -43,7 +43,7 @@ def tracking_figure(
 
     Args:
         record: Run with the times and the names of the coordinates.
-        error: Position minus reference, (rows, nq) [rad | m].
+        error: Position minus reference, (rows, nq), at least one row [rad | m].
         largest: Number of coordinates, those with the largest errors; None: all.
 
     Raises:
@@ -93,9 +93,9 @@ def energy_figure(record: MotionRecord) -> Any:
     Raises UnsupportedError if matplotlib is not installed.
 
     Args:
-        record: Run whose series include kinetic, potential, work, dissipation,
-            constraints and residual; `correction` is optional. Constraints and
-            correction are drawn only if they are not zero throughout.
+        record: Run with rows whose series include kinetic, potential, work,
+            dissipation, constraints and residual; `correction` is optional. Constraints
+            and correction are drawn only if they are not zero throughout.
     """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
@@ -130,7 +130,8 @@ def energy_figure(record: MotionRecord) -> Any:
 def contacts_figure(record: MotionRecord) -> Any:
     """Return a figure of contacts over time: number, force, overlap, residual.
 
-    The overlap is -contact_gap [mm], below 0 where bodies are apart. Raises
+    The overlap is -contact_gap [mm], below 0 where bodies are apart. Residuals below
+    1e-18 are drawn there, on a logarithmic axis. Raises
     UnsupportedError if matplotlib is not installed.
 
     Args:

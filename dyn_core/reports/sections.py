@@ -174,7 +174,7 @@ def _tracking(record: MotionRecord) -> ReportSection:
 def _largest_first(
     record: MotionRecord, drawn: Callable[..., Any], meaning: str
 ) -> str:
-    """Return a figure as HTML; of many coordinates the largest, and all folded below.
+    """Return a figure as HTML; of many coordinates the 7 largest, all folded below.
 
     Args:
         record: Run; more than 7 (LEGEND) positions or joint forces are many.

@@ -226,7 +226,8 @@ class ContactSimulator(RobotPlant):
         period (an empty list before the first step), and, only for robots without
         loops, reactions, the forces through the joints (None before the first step).
         `wrench` is a function like the method of this class, which returns None before
-        the first step; `faults` describes the last unsolved contact problem.
+        the first step; `faults` describes the last unsolved contact problem, by the key
+        "contact not converged".
         """
         forces: dict[str, Any] = {
             "contacts": lambda: contact_forces(self.reports, self.period)
@@ -298,9 +299,12 @@ class ContactSimulator(RobotPlant):
     def _diagnostic_values(self) -> dict[str, Any]:
         """Return solver, stepper, fault counters and results of the last period.
 
-        They are by name; before the first step there are no results. Iterations and
-        residuals are the largest of the period, the energy change [J] is its sum;
-        status and rank are of the last step.
+        The keys are contact solver, contact stepper, contact not converged, contact not
+        unique, contacts wedged; and after a step contacts now (their number with a
+        force in the period), contact status, contact iterations, contact residuals,
+        contact energy change [J], contact rank. Iterations and residuals are the
+        largest of the period, the energy change [J] is its sum; status and rank are of
+        the last step.
         """
         counters, reports, last = self.counters, self.reports, self.report
         settings = {
@@ -453,6 +457,9 @@ class ContactSimulator(RobotPlant):
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
         """Count the faults of a step in `counters`; unsolved steps also for `unsolved`.
+
+        The names are contacts without room, contacts wedged, contact not converged,
+        contact not unique and contact infeasible.
 
         Args:
             arrays: Memory of the step, which has the names of its contacts.

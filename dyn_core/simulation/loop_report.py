@@ -93,8 +93,7 @@ def loop_report(
         ShapeError: An array has the wrong size.
         numpy.linalg.LinAlgError: The Jacobian at q is not finite.
         SingularError: A loop has no direction at q.
-        UnsupportedError: The robot has driven joints and rolling constraints, or
-            `model` is not a robot.
+        UnsupportedError: The robot has driven joints and rolling constraints.
 
     Source: KIM-3.0 (checks of a state).
     """

@@ -96,7 +96,7 @@ class SimulatedPlant(NearAttributes, ABC):
         """Set `tau` to zeros, `commanded` to None; a subclass also restores its state.
 
         A plant that a failed step has paused runs again. A plant that was paused
-        otherwise stays paused; `braked` is unchanged.
+        otherwise stays paused; `braked` and `counters` are unchanged.
         """
         if self.failed:
             self.paused = self.failed = False
@@ -106,8 +106,9 @@ class SimulatedPlant(NearAttributes, ABC):
     def command(self, t: float, tau: Any) -> None:
         """Set the joint forces at time t, clipped to the limits; ends `braked`.
 
-        Clipped and refused commands are counted in `counters`, except values that are
-        not numbers.
+        Clipped and refused commands are counted in `counters` ("command limited",
+        "command of wrong size", "command not finite"), except values that are not
+        numbers; a refused one does not end `braked`.
 
         Args:
             t: Time of the command [s]; not checked.
@@ -167,7 +168,8 @@ class SimulatedPlant(NearAttributes, ABC):
         """Simulate one period from time t; no effect while paused or braked.
 
         Before the period, a command older than command_timeout is replaced by zero and
-        counted; so are prescribed accelerations.
+        counted ("command stale"); so are prescribed accelerations ("acceleration
+        stale").
 
         Args:
             t: Time of the motion, which driven joints follow [s].
@@ -178,7 +180,8 @@ class SimulatedPlant(NearAttributes, ABC):
             SettingError: t or now is no real number. NaN and infinite times are not
                 refused; with NaN every command is stale.
             DynError: A step failed. The state before the period is restored, the
-                failure is counted, and `paused` and `failed` become True.
+                failure is counted ("step failed"), and `paused` and `failed` become
+                True.
         """
         if type(t) is not float:
             t = _time("t", t)

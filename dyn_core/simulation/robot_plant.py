@@ -217,7 +217,7 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return sentences on the joints of q0 and qd0 farthest beyond their limits.
+        """Return a sentence on the joint of q0, and of qd0, farthest beyond its limits.
 
         There is none if no independent joint of one coordinate is beyond its position
         limits by more than 0.01 rad or m (DEEP), or 5 times (FAST) as fast as its
@@ -278,8 +278,8 @@ class RobotPlant(SimulatedPlant):
         """Set the accelerations of the prescribed joints from now on.
 
         Without new ones for command_timeout they become zero: the joints continue at
-        their velocity. Refused accelerations are counted, except values that are not
-        numbers.
+        their velocity. `braked` stays. Refused accelerations are counted ("acceleration
+        of wrong size", "acceleration not finite"), except values that are not numbers.
 
         Args:
             t: Time, on the clock of `command` [s]; not checked.

@@ -142,7 +142,8 @@ class Rollout:
     def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
         """Simulate a trajectory and return its N + 1 states, the initial state first.
 
-        With a step with contacts the result also has the N impulses.
+        With a step with contacts the result also has the N impulses. NaN and infinity
+        are not refused.
 
         Args:
             q0, qd0: Initial state, (nq,) and (nv,) [rad | m], [rad/s | m/s].

@@ -458,7 +458,6 @@ class _Slot:
             changed: Parameters by path; must be empty.
 
         Raises:
-            KeyError: An input is missing; Adapter.apply makes it a TraceError.
             UnsupportedError: `changed` is not empty.
             ShapeError: An input that is not optional is missing, or the inputs or the
                 results of the solver have a wrong number of entries.

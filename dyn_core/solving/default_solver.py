@@ -55,7 +55,7 @@ class DefaultSolver(Solver):
 
         Args:
             model: System of the Signature's kind.
-            more: None; options have names.
+            more: Must be empty, else UnsupportedError: options have names.
             options: Options of every build (BuildOptions), and slots and options of the
                 chosen solver.
 

@@ -84,7 +84,7 @@ class ArraySolver(Solver):
 
         Args:
             model: System of the Signature's kind.
-            more: None; options have names.
+            more: Must be empty, else UnsupportedError: options have names.
             options: Options of every build (BuildOptions) and of the solver.
 
         Raises:

@@ -226,7 +226,7 @@ class Solver(ABC, Generic[Built]):
 
 
 def is_function(value: Any) -> bool:
-    """Return whether a value is a function; a Solver is none, its Programs are."""
+    """Return whether a value can be called; a Solver counts as none, a class as one."""
     return callable(value) and not isinstance(value, Solver)
 
 
@@ -361,7 +361,7 @@ class TracedSolver(Solver):
 
         Args:
             model: System of the Signature's kind.
-            more: None; options have names.
+            more: Must be empty, else UnsupportedError: options have names.
             options: Options of every build (BuildOptions); slots (a solver's name or a
                 Solver) and options of the algorithm.
 

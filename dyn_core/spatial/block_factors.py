@@ -306,13 +306,13 @@ def _put(
 
 
 def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
-    """Return the columns of M, in order, with a nonzero entry in one of `rows`.
+    """Return those of `columns`, in their order, with a nonzero entry in some `rows`.
+
+    Only structural zeros count as zero.
 
     Args:
         M: Matrix, a sequence of rows.
         rows: Indices of rows.
         columns: Indices of the columns that are searched.
-
-    Only structural zeros count as zero.
     """
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

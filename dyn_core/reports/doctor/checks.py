@@ -633,7 +633,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 
 def _rule(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of a mimic rule with multiplier 0, zero-mimic; not if fixed."""
+    """Yield ("zero-mimic", fact) if a follower has multiplier 0, and is not fixed."""
     if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 

@@ -59,9 +59,12 @@ _RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and frictio
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings about properties that a sidecar could add to a robot.
 
-    They have lines to paste: effort limits, rotors, friction, ball joints and gears.
-    Rotors are proposed only if no joint of the robot has armature, friction only if
-    none has damping or dry friction.
+    They have lines to paste: effort limits, rotors, friction, ball joints and gears
+    (no-effort-limit, sidecar-rotors, sidecar-friction, sidecar-ball, sidecar-gear).
+    The first three are for joints of one axis with a motor that follow no other: effort
+    limits where there is none, except helical joints; the others where there is one,
+    rotors not for prismatic joints. Rotors are proposed only if no joint of the robot
+    has armature, friction only if none has damping or dry friction.
 
     Args:
         robot: Facts of a robot that loads.
@@ -240,7 +243,7 @@ def doctor(
         samples: Number of random positions within the limits, 1 to 100000.
         seed: Seed of the positions.
         meshes: Whether mesh files are read.
-        options: Options of dyn.load, unless `robot` is a Model; `check` is ignored.
+        options: Options of dyn.load; `check` is ignored. With a Model none is valid.
 
     Raises:
         ModelError: There is no such file or robot, it is of another type, or

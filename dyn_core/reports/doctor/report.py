@@ -342,8 +342,8 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
     """Return one finding for each code met, in the order of the catalogue.
 
     Places with equal owner and fact are listed once, also those of the whole robot
-    (empty owner). Lines to paste are joined, equal ones too; codes outside the
-    catalogue are dropped.
+    (empty owner). Lines to paste follow one another as they were met, equal ones
+    repeated; codes outside the catalogue are dropped.
 
     Args:
         met: Results of the checks, in any order.

@@ -2,8 +2,8 @@
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
 the package's docstring. Batches of several arguments broadcast. A pose, a quaternion or
-a 6-vector of another size raises ShapeError; that rotations and quaternions are valid
-is not checked.
+a 6-vector of another size raises ShapeError, except in `turned`; sizes of other arrays,
+and that rotations and quaternions are valid, are not checked.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
     """Return x as an array whose last axis has `size` numbers.
 
     So all coordinates of a robot are refused where those of its free joint are wanted.
+    The dtype stays.
 
     Raises:
         ShapeError: The last axis has another size, or text or None; names `name`.
@@ -177,13 +178,17 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
     """Return our pose of R (..., 3, 3) and p (..., 3) [m].
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0. Batches broadcast,
+    else ValueError.
     """
     return joined(np.asarray(p), quaternion(R))
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return [R x_1; R x_2], (..., 6), of the halves of x (..., 6), R (..., 3, 3)."""
+    """Return [R x_1; R x_2], (..., 6), of the halves of x (..., 6), R (..., 3, 3).
+
+    Sizes are not checked.
+    """
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
@@ -237,7 +242,8 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
     """Return the entries of matrices M (..., 3, 3) that `order` names, (..., k).
 
-    `order` has k names such as xy: the row's axis, then the column's.
+    `order` has k names such as xy: the row's axis, then the column's. Another letter
+    raises ValueError.
     """
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
