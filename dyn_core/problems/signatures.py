@@ -74,6 +74,8 @@ class Port:
     def sized(self, sizes: Mapping[str, int]) -> Port:
         """Return a copy whose shape is numbers; names are looked up in `sizes`.
 
+        Numbers in the shape and `places` stay.
+
         Raises:
             UnsupportedError: A name in the shape is not in `sizes`.
         """

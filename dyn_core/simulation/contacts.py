@@ -527,8 +527,9 @@ class ContactSimulator(RobotPlant):
         Program of each set of options is built at its first use.
 
         Args:
-            options: Options of the solver joint_reactions: coordinates (body, socket,
-                link, world), part (whole, active, constraint).
+            options: Options of the solver joint_reactions: coordinates ("body" by
+                default, socket, link, world), part ("whole" by default, active,
+                constraint).
 
         Raises:
             UnsupportedError: The robot has loops, no step has been made, or an option

@@ -422,7 +422,7 @@ class Simulator(RobotPlant):
 
         `history` must be a list, else AssertionError. RunSteps.implicit is None unless
         the step is implicit or joints are prescribed; then it is False for prescribed
-        coordinates.
+        coordinates and True for all others.
         """
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv
@@ -457,8 +457,9 @@ def simulate(
         model: Robot.
         controller: A function or Program (t, q, qd) -> tau, or an object with such a
             method `update`, which may return None to keep the last command; None: zero
-            force. It is called once a period. If it has an attribute `reference`, a
-            position (nq,) or an object with such a `q`, it is recorded as q_ref.
+            force. It is called once a period, with copies of q and qd. If it has an
+            attribute `reference`, a position (nq,) or an object with such a `q`, it is
+            recorded as q_ref.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
         duration: Simulated time, rounded to whole periods; the run has one row for

@@ -526,7 +526,7 @@ def named_errors(
 
 
 def _explained(error: BaseException) -> str:
-    """Return the text of an error; where None is no number, with what may be None."""
+    """Return the text of an error; if it speaks of NoneType, with a hint on None."""
     none = "; None is an entry that was never set, or the result of require()"
     return f"{error}{none if 'NoneType' in str(error) else ''}"
 

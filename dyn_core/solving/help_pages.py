@@ -30,6 +30,9 @@ def describe_solver(
 ) -> str:
     """Return the help page of a solver.
 
+    It has its name and docstring up to the first section, the problem with its Ports,
+    the slots, the options, those of every build, the source and the plugin.
+
     Args:
         solver: Solver.
         inputs, outputs: Sized Ports of one of its Programs, to show instead of the

@@ -73,8 +73,9 @@ def solvers(offer: Any, who: str) -> list[Solver]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: The offer is not iterable, an object is not a Solver, a name is
-            invalid, occurs twice or is "auto", or a signature is not a Signature.
+        PluginError: The offer is not iterable, an object is not a Solver, a name is no
+            ASCII identifier, occurs twice or is "auto", or a signature is not a
+            Signature.
     """
     offered: list[Solver] = _named(offer, Solver, "solver", "dyn_solvers", who)
     for solver in offered:
@@ -129,8 +130,8 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object or name is invalid, or a name exists already or occurs
-            twice.
+        PluginError: The offer is not iterable, an object is no Signature, or a name is
+            no ASCII identifier, exists already or occurs twice.
     """
     return _new(known, offer, Signature, "problem", "dyn_problems", who)
 
@@ -144,8 +145,8 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object or name is invalid, or a name exists already or occurs
-            twice.
+        PluginError: The offer is not iterable, an object is no SystemKind, or a name is
+            no ASCII identifier, exists already or occurs twice.
     """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
@@ -161,8 +162,9 @@ def new_modes(
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object or name is invalid, a name or a parameter exists already
-            or occurs twice, a part of a mode has the wrong type, or a gain is unknown.
+        PluginError: The offer is not iterable, an object is no ControlMode, a name is
+            no ASCII identifier, a name or a parameter exists already or occurs twice, a
+            part of a mode has the wrong type, or a gain is unknown.
     """
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
     every = [*known.values()]
@@ -292,7 +294,8 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: A type or name is invalid, or a name occurs twice.
+        PluginError: The offer is not iterable, an object has another type, or a name is
+            no ASCII identifier or occurs twice.
     """
     offered = listed(offer, hook, who)
     for item in offered:

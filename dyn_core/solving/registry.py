@@ -556,6 +556,7 @@ def solver(name: str | Solver, signature: Signature | str | None = None) -> Solv
         SignatureError: `name` is neither a name nor a Solver, `signature` is unknown,
             or "auto" comes without `signature`.
         PluginError: Two plugins offer this name.
+        SettingError: A keyword is unknown.
     """
     return default_registry().solver(name, signature)
 
@@ -576,6 +577,7 @@ def solvers(
 
     Raises:
         SignatureError: The problem is unknown.
+        SettingError: A keyword is unknown.
     """
     return default_registry().names(signature, references)
 

@@ -125,7 +125,7 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
     Their origins coincide within 1e-4 m (SAME_PLACE), adjacent axes are perpendicular,
     the links between them have no mass and carry nothing else, and none is a follower.
     Continuous joints count as revolute. Of more such joints in a row, each three are a
-    finding.
+    finding. The lines make the first two fixed and the third spherical.
     """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
@@ -173,7 +173,8 @@ def _fingers(robot: RobotFacts) -> Iterator[Met]:
 
     Their child links have no joints, their ranges are equally long, not zero and below
     0.3 m, and neither follows another joint. A third such joint on the link with the
-    same length of range, even a follower, rules the pair out.
+    same length of range, even a follower, rules the pair out. The lines are a gear of
+    ratio 1 for equal ranges, else -1.
     """
     parents = {joint.parent for joint in robot.joints}
     sliding: dict[tuple, list[JointFacts]] = {}
