@@ -2,8 +2,9 @@
 
 His twists, wrenches, inertias and accelerations are equal to ours: the rate of the
 components of a body's twist is the spatial acceleration. A pose q of another size is a
-ShapeError; its quaternion must have unit length, which is not checked. Other wrong
-sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
+ShapeError. That quaternions have unit length, R is a rotation, and T and Ad have their
+form is not checked. Other wrong sizes are an IndexError or ValueError of NumPy, or give
+wrong numbers.
 """
 
 from __future__ import annotations

@@ -333,8 +333,8 @@ def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.nd
 def mujoco_full_inertia(I: Any) -> np.ndarray:
     """Return MJCF's fullinertia of our 6x6 inertias (..., 6, 6).
 
-    The entries xx yy zz xy xz yz about the com along the body's axes, (..., 6) [kg·m²];
-    about the body's origin where the mass is zero.
+    The entries xx yy zz xy xz yz of the 3x3 matrix about the com along the body's axes,
+    (..., 6) [kg·m²]; about the body's origin where the mass is zero.
     """
     return symmetric_entries(inertia_parts(I)[2], _ORDER)
 
@@ -347,8 +347,8 @@ def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarra
     Args:
         mass: Masses, (...) [kg].
         pos: Centres of mass in the body's frame, (..., 3) [m].
-        fullinertia: xx yy zz xy xz yz about them along the body's axes, (..., 6)
-            [kg·m²].
+        fullinertia: Entries xx yy zz xy xz yz of the 3x3 matrices about them along the
+            body's axes, (..., 6) [kg·m²].
     """
     return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
 
@@ -408,6 +408,8 @@ def mujoco_jacobian(
     q: Any, J: Any, free: Mapping[int, Any] | None = None
 ) -> PointJacobian:
     """Return jacp and jacr of mj_jac at the origin of a frame, of our Jacobian.
+
+    J is unchanged.
 
     Args:
         q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).

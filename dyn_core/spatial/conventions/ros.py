@@ -2,7 +2,7 @@
 
 Twists and accelerations are of the frame's origin, in the axes that the header (or
 child_frame_id) names; ours are in the body's axes. A Pose is equal to ours. Accel is
-read as the acceleration of the origin (classical), as measured by an accelerometer.
+read as the classical acceleration of the origin; gravity is not added or removed.
 
 A pose, twist, accel or wrench of another size is a ShapeError. Nothing else is checked:
 other wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
@@ -42,7 +42,8 @@ def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
 def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
     """Return our pose of position (..., 3) and orientation (x, y, z, w), (..., 4).
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world. Batches
+    broadcast.
     """
     return joined(sized(position, 3, "position"), sized(orientation, 4, "orientation"))
 

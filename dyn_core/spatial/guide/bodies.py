@@ -214,7 +214,7 @@ def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Forc
 
 
 def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
-    """Return the wrench [x x f; f] about the origin of a force at a point.
+    """Return the wrench [x x f; f] about the origin, without label, of a force at x.
 
     With the transform X from the base to a body, `X @ force_at_point(f, x)` is the
     force on the body in its coordinates, for f and x in base coordinates.
@@ -307,10 +307,11 @@ def joint_acceleration(
 
 
 def joint_force(S: MotionSubspace, f: Force) -> np.ndarray:
-    """Return tau = S.T f of the force f that a joint transmits, r [N·m | N].
+    """Return tau = S.T f of the force f that a joint transmits, (r,) [N·m | N].
 
-    tau . qd is the power of the joint; the constraint part of f does no work. Raises
-    FrameMismatchError if S and f have different frame labels.
+    f acts on the body that moves by S qd relative to the other. tau . qd is the power
+    of the joint; the constraint part of f does no work. Raises FrameMismatchError if S
+    and f have different frame labels.
 
     Source: GUIDE (34); SV-9.4.
     """

@@ -88,9 +88,9 @@ def from_screw(screw: Screw, space: type[Spatial]) -> Any:
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
 
-    It is the inverse of to_screw; a screw without point is a pure v or n. A multiple
-    has the same line and pitch, and a multiple of the magnitude. The screw is not
-    checked; a `space` other than Motion counts as Force.
+    It is the inverse of to_screw; a screw without point is a pure v or n, one without
+    direction is zero. A multiple has the same line and pitch, and a multiple of the
+    magnitude. The screw is not checked; a `space` other than Motion counts as Force.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
     """
@@ -183,7 +183,8 @@ def central_difference(path: Callable[[float], Any], t: float, h: float = 1e-5) 
     In a constant basis this is also the rate of each component.
 
     Args:
-        path: Function of time that returns a motion or force; its errors pass through.
+        path: Function of time that returns a motion or force; its errors pass through,
+            and different labels of its results are a FrameMismatchError.
         t: Time [s].
         h: Step [s]; 0 is a ZeroDivisionError.
 
@@ -265,6 +266,8 @@ def screw_axis(
     u: Iterable[float], P: Iterable[float] = _ZERO, pitch: float = 0.0
 ) -> Motion:
     """Return the motion of a joint about a line: s = [u; P x u + pitch u].
+
+    It has no frame label.
 
     Args:
         u: Direction of the line, 3; it is normalised.
