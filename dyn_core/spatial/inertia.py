@@ -39,13 +39,14 @@ class RigidInertia:
     def of(cls, m: Any, c: Iterable[Any], Ic: Any) -> RigidInertia:
         """Return the inertia of a mass, centre of mass and inertia about it, unchecked.
 
-        Only the sizes are checked: others raise ValueError or IndexError.
+        Only the sizes are checked: others raise ValueError or IndexError. A Matrix as
+        Ic, such as the attribute Ic, raises TypeError: pass its `rows`.
 
         Args:
             m: Mass [kg].
             c: Centre of mass, 3 [m].
-            Ic: Inertia about c along the frame's axes [kg m²], 3x3 (only the upper
-                triangle is used) or the six entries xx, xy, xz, yy, yz, zz.
+            Ic: Inertia about c along the frame's axes [kg m²], three rows (only the
+                upper triangle is used) or the six entries xx, xy, xz, yy, yz, zz.
         """
         c = Vector(c)
         entries = tuple(Ic)
@@ -141,7 +142,10 @@ class RigidInertia:
 
     @property
     def second_moments(self) -> Symmetric:
-        """Second moments of mass P = tr(I)/2 - I, integrals of r r.T dm [kg m²]."""
+        """Second moments of mass P = tr(I)/2 - I, integrals of r r.T dm [kg m²].
+
+        They are about the frame's origin.
+        """
         xx, xy, xz, yy, yz, zz = self.I.entries
         x, y, z = yy + zz - xx, zz + xx - yy, xx + yy - zz
         return Symmetric((x * 0.5, -xy, -xz, y * 0.5, -yz, z * 0.5))
@@ -215,6 +219,8 @@ class ArticulatedInertia:
     @classmethod
     def of_matrix(cls, matrix: Any) -> ArticulatedInertia:
         """Return the inertia of a 6x6 matrix of floats, [angular; linear].
+
+        Its upper triangle is used.
 
         Raises:
             ShapeError: It has no real numbers.

@@ -497,7 +497,7 @@ def quat_conjugate(q: Vector) -> Vector:
 
 
 def quat_exp(w: Vector) -> Vector:
-    """Return the unit quaternion of the rotation vector w [rad]."""
+    """Return the unit quaternion (x, y, z, cos(|w|/2)) of a rotation vector w [rad]."""
     t2 = (w @ w) * 0.25
     half = _sinc(t2 * 0.25)
     return Vector((*(w * (_sinc(t2) * 0.5)), 1 - t2 * half * half * 0.5))

@@ -96,7 +96,7 @@ def _runs(numbers: Sequence[int]) -> list[range]:
 
 
 def is_structural_zero(x: Any) -> bool:
-    """Return whether x is the constant 0.0, a Python float; traced numbers are not."""
+    """Return whether x is a Python float 0.0 or -0.0; no other type counts."""
     return type(x) is float and x == 0
 
 
@@ -135,7 +135,8 @@ class Factored:
 
         Each step computes one pivot of every system, so that in traced code no system
         waits for the result of another. Each system is (A, pivot_tolerances, items),
-        with errors, as for the constructor. The factors are in the order of `systems`.
+        with errors, as for the constructor; sizes may differ. The factors are in the
+        order of `systems`.
         """
         results = [cls.__new__(cls) for _ in systems]
         pairs = zip(results, systems, strict=True)

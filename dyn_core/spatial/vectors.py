@@ -131,7 +131,7 @@ class Matrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
+        """Number of rows and columns; (0, 0) without rows."""
         return len(self.rows), len(self.rows[0]) if self.rows else 0
 
     def __matmul__(self, other: Any) -> Any:
@@ -287,7 +287,8 @@ class Spatial:
     def map_with(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
         """Return the vector of function(x, y) by component: x of self, y of `other`.
 
-        Raises TypeError for another type, FrameMismatchError for another frame.
+        It has the frame label of either. Raises TypeError for another type,
+        FrameMismatchError for another frame.
         """
         frame = self._same(other)
         ang = self.ang.map_with(function, other.ang)
@@ -344,7 +345,8 @@ def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
 def _scalar(x: Any, other: Any) -> Any:
     """Return x, a factor of `other`; raise TypeError for what has several numbers.
 
-    These are vectors, matrices, lists, tuples and texts; an array is a column.
+    These are vectors, matrices, lists, tuples and texts; an array is a column. Of
+    `other` only the type is read, for the message.
     """
     if isinstance(x, (Vector, Spatial, Matrix, list, tuple, str)):
         names = f"a {type(other).__name__} and a {type(x).__name__}"
@@ -415,7 +417,7 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
         alpha: Angular acceleration, 3 [rad/s²].
 
     Returns:
-        U, 3x3 [1/s²]; a is the acceleration of the origin.
+        U, 3x3 [1/s²]; a is the classical acceleration of the origin.
     """
     (x, y, z), (ax, ay, az) = w, alpha
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z

@@ -150,6 +150,8 @@ class ChainTask(Task):
     def control(self, action: Any) -> Sequence[Any]:
         """Return the torque at each joint, n [N·m]; zero at joints without a motor.
 
+        Torques are not clipped.
+
         Args:
             action: Torques of the motors, in the order of `motors` [N·m]. Another
                 number of torques raises ValueError.
@@ -202,8 +204,8 @@ class ChainTask(Task):
     def reward(self, before: Any, action: Any, after: Any) -> Any:
         """Return relative height - effort_cost sum (a / bound)², the reward of a step.
 
-        The relative height is that of the last joint above joint 0, over the sum of
-        lengths.
+        The relative height is that of the last joint above joint 0 in y after the step,
+        over the sum of lengths; sum (a / bound)² is `cost`.
         """
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))

@@ -148,8 +148,9 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
         returns the numbers of each row, (rows, entries).
 
     Raises:
-        ModelError: A path is unknown, a distribution is not callable, all numbers for a
-            UniformFactor are zero, or a Uniform is below the minimum of its parameter.
+        ModelError: A path is unknown, a distribution is a class or not callable, all
+            numbers for a UniformFactor are zero, or a Uniform is below the minimum of
+            its parameter.
     """
     draws: dict[str, Draw] = {}
     for path, draw in values.items():

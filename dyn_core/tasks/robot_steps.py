@@ -240,7 +240,8 @@ class BodiesStep:
 
     The solver starts from impulses of the previous substep; `begin` discards them, so
     that a step of the task depends on the state alone. Parameter values that differ by
-    row are not supported: `paths` and `values` are ignored.
+    row are not supported: `paths` and `values` are ignored, and so are all `choices`
+    but `engine` and `threads`.
     """
 
     takes_values: ClassVar[bool] = False

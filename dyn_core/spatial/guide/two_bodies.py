@@ -2,6 +2,7 @@
 
 A force acts on body 1; a revolute joint connects it to body 2; there are no other
 connections. The problem asks for the accelerations and the force through the joint.
+Functions for bodies at rest assume no gravity and no torque of the hinge.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ class HingedPair:
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
-        """Return the load as one spatial force at the origin, [C1 x f + n; f]."""
+        """Return the load as one spatial force at the origin, [C1 x f + n; f].
+
+        That its numbers are finite is not checked.
+        """
         moment = np.cross(self.body1.C, self.f) + self.n
         return Force(moment.tolist(), self.f.tolist())
 
