@@ -52,10 +52,10 @@ class RobotRows(NamedTuple):
     time: np.ndarray
 
     def place(self, link: int) -> np.ndarray:
-        """Return the world position of a link, (n, 3) [m].
+        """Return the world position of a link's origin, (n, 3) [m], a view of `poses`.
 
         Args:
-            link: Index of the link in RobotTask.links.
+            link: Index of the link in RobotTask.links; -1: the last one.
         """
         return self.poses[:, link, :3, 3]
 
@@ -124,7 +124,7 @@ class RobotTask:
         ShapeError: Raised when an environment is made, not by the constructor: a
             function returns an array of another shape.
         SettingError: The constructor got an unknown keyword, or no function where one
-            is needed.
+            is needed; `outside` is not checked.
     """
 
     name: str
@@ -214,7 +214,7 @@ class RobotTask:
         """Minimum of each number that follows the time in a flat state, (numbers,).
 
         They are in the order of `draws`, each path's minimum once for each of its
-        entries.
+        entries; -inf where there is none.
         """
         minima = [kind_of(self.model, path).minimum for path in self.draws]
         return np.repeat(minima, list(self.value_sizes.values()))
@@ -228,7 +228,8 @@ class RobotTask:
         `initial` once, whose errors pass through.
 
         Raises:
-            ShapeError: The arrays that `initial` returns have other shapes.
+            ShapeError, TypeError, ValueError: `initial` returns something else than
+                `drawn` accepts.
             UnsupportedError: With stepping floor, a shape of the robot cannot touch
                 half-spaces.
         """
@@ -411,8 +412,8 @@ class RobotTask:
         Raises:
             ModelError: A function raises TypeError, ValueError, OverflowError,
                 AttributeError or LookupError (other errors pass), such as for another
-                number of actions than action_bounds has, or its result cannot be
-                converted to floats; or `values` draw an invalid number.
+                number of actions than action_bounds has, or its result has a None or
+                cannot be converted to floats; or `values` draw an invalid number.
             ShapeError: The result of `control` or `outside` is not (2, nv), that of
                 `reward` or `over` not (2,), or `initial` or `values` return other
                 shapes.
@@ -441,7 +442,7 @@ class RobotTask:
 
         Raises:
             ModelError: The function raises an error that _named names, or its result
-                cannot be converted to floats.
+                has a None or cannot be converted to floats.
             ShapeError: The result is not (2, *row).
         """
         inputs = "two rows"
@@ -486,7 +487,7 @@ class RobotTask:
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
-            SettingError: A function is replaced by something else.
+            SettingError: A function other than `outside` is replaced by something else.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

@@ -504,11 +504,12 @@ def planar_task(name: str | Task, **changes: Any) -> Task:
             action_bounds, ...), and `parameters`, a mapping of new numbers by parameter
             name of the planar object of the task `name` (a `system` beside them is
             ignored); empty or None changes nothing. Without any, the task is returned
-            itself.
+            itself, of a key the shared one in TASKS.
 
     Raises:
         ModelError: An unknown task, attribute or parameter, an invalid value, or
             `parameters` for a task of a chain.
+        TypeError: `parameters` is no mapping.
 
     Source: WAW-15.5.
     """

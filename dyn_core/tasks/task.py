@@ -148,7 +148,7 @@ class Task(System):
 
     @abstractmethod
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state, `no` entries.
+        """Return the observation of a state, entries as in `observation_bounds`.
 
         Args:
             state: State, ns entries.
@@ -185,7 +185,10 @@ class Task(System):
 
     @abstractmethod
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw the initial states of `rows` episodes from `rng`, (rows, ns)."""
+        """Draw the initial states of `rows` episodes from `rng`, (rows, ns).
+
+        `rng` is advanced.
+        """
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:

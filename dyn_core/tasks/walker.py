@@ -103,6 +103,7 @@ class Walker(ChainTask):
 
         Height of the rear hip, cos and sin of the pitch (clipped to -1..1), velocity of
         the rear hip (2), rate of pitch, six joint angles in [-pi, pi], their rates (6).
+        The angles are of the joints `motors`, in their order.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)

@@ -527,6 +527,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SettingError: The shadow is the law's own solver and engine.
         UnsupportedError: There is no such engine, or no machine code; the code cannot
             be found in memory; or the controller stops without a flip.
+        SystemExit: The words are not valid, or ask for help.
     """
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")

@@ -105,6 +105,7 @@ class SystemCase:
         """Return the Program of another shipped solver, for comparison.
 
         The default engine is graph: for some calls it takes less time than compiling.
+        The default dtype is float64, also of a case with float32.
 
         Args:
             name: Name of a solver, or of a problem for its default solver.
@@ -235,7 +236,7 @@ class Case(SystemCase):
         return super()._argument(port)
 
     def _position(self, near: bool) -> np.ndarray:
-        """Return a random position, (nq,).
+        """Draw a position from `rng`, (nq,).
 
         near: Whether the position lies close to q, so that steps of inverse kinematics
         converge and rounding does not grow.

@@ -38,7 +38,7 @@ class Finding:
 
     @property
     def good(self) -> bool:
-        """Whether the law holds; NaN never does."""
+        """Whether the law holds, also if only for zeros; NaN never does."""
         return bool(self.error <= self.tolerance)
 
     def __str__(self) -> str:
@@ -127,7 +127,10 @@ def served_model(solver: Solver, seed: int, size: int) -> Any:
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
-    """Return the largest scaled error of pairs (value, expected); infinity if empty."""
+    """Return the largest scaled error of pairs (value, expected).
+
+    Infinity if there are none, or one has NaN.
+    """
     errors = [scaled_error(left, right) for left, right in pairs]
     return max(errors, default=float("inf"))
 

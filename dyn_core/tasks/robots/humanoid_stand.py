@@ -47,6 +47,8 @@ def _joint(
 ) -> str:
     """Return the URDF element of the revolute joint above a link, named LINK_joint.
 
+    Its velocity limit is 12 rad/s, its damping 0.5 N·m·s/rad.
+
     Args:
         link, parent: Names of the child and parent links.
         xyz: Origin in the parent link [m].
@@ -67,7 +69,8 @@ def humanoid_urdf() -> str:
 
     Its root is meant to float: load it with root_joint="floating". Each leg has hip
     roll, hip pitch, knee, ankle pitch and ankle roll; each arm has shoulder pitch,
-    shoulder roll and elbow. A foot touches with four balls; other links have no shapes.
+    shoulder roll and elbow. In this order come the joints of the left side, then those
+    of the right. A foot touches with four balls; other links have no shapes.
     All numbers are ours.
     """
     parts = [_link("torso", 18.0, (0.2, 0.3, 0.5)) + "</link>"]
@@ -144,7 +147,7 @@ def observe(rows: RobotRows) -> np.ndarray:
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
     """Return 1 - |z - stance| - 2 (1 - u_z) - 0.1 |v|² - 0.01 sum a² by row, (n,).
 
-    z is the height of the torso, u its vertical axis, v its velocity.
+    z is the height of the torso, u its vertical axis, v its linear velocity.
 
     Args:
         before: Not used.

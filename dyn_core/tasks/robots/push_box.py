@@ -46,9 +46,10 @@ SCENE = f"""<robot name="push_box">
 def initial(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 9), zero qd (rows, 8), and goals as memory, (rows, 2) [m].
 
-    The arm is bent aside, its angles within 0.05 rad of -1.9 and 1.2. The box stands on
-    the floor, its axes along the world's; x, y of the box and of the goal are uniform
-    in the rectangle from NEAR to FAR.
+    q has two angles, then the pose of the box (x, y, z, qx, qy, qz, qw). The arm is
+    bent aside, its angles within 0.05 rad of -1.9 and 1.2. The box stands on the floor,
+    its axes along the world's; x, y of the box and of the goal are uniform in the
+    rectangle from NEAR to FAR.
     """
     q = np.zeros((rows, 9))
     q[:, :2] = [-1.9, 1.2] + rng.uniform(-0.05, 0.05, (rows, 2))

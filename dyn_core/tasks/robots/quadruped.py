@@ -78,9 +78,10 @@ def fallen(after: RobotRows) -> np.ndarray:
 def quadruped(name: str, **parts: Any) -> RobotTask:
     """Build a task of the shipped quadruped on a floor.
 
-    Action: offsets of twelve joint targets from the stance, 0.4 rad times an action in
-    [-1, 1], followed with kp = 40 N·m/rad, kd = 1 N·m·s/rad within the effort limits.
-    An episode ends when the trunk is below 0.18 m or tilted by more than 60 degrees.
+    Action: offsets of twelve joint targets from the stance, in the model's order, leg
+    by leg as in LEGS, 0.4 rad times an action in [-1, 1], followed with kp = 40
+    N·m/rad, kd = 1 N·m·s/rad within the effort limits. An episode ends when the trunk
+    is below 0.18 m or tilted by more than 60 degrees.
 
     Args:
         name: Name of the task.
