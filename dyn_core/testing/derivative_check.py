@@ -47,7 +47,8 @@ def examine_second(
     Returns:
         {joint: {column: error}}; infinity for NaN, zeros for no states.
 
-    Raises UnsupportedError for loops, and other errors of the builds.
+    Raises UnsupportedError for loops, ValueError for a negative seed, and other errors
+    of the builds.
     """
     rng = np.random.default_rng(seed)
     inputs = ["time"] if model.driven else []
@@ -152,9 +153,10 @@ _DT = 1e-2  # length of a step in time [s]
 def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn check-derivatives` to the parser, in place.
 
-    The default of `run` becomes the function of the command, which returns 0 if all
-    errors are within the tolerance, else 1. It raises SettingError for --states below 1
-    or --seed below 0, and errors of load_robot, check_plot and the examination.
+    The default of `run` becomes the function of the command, which prints the lines of
+    `report`, writes the picture of --plot, and returns 0 if all errors are within the
+    tolerance, else 1. It raises SettingError for --states below 1 or --seed below 0,
+    and errors of load_robot, check_plot and the examination.
     """
     add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")

@@ -42,8 +42,9 @@ def random_model(
 ) -> Model:
     """Return a random tree, the same for the same arguments; gravity is random, too.
 
-    Besides the moving joints it has some fixed ones. Joints are called j1, j2, ..., the
-    link of joint jN bN; a link fN is fixed to some of them by the joint wN.
+    Besides the moving joints it has some fixed ones. The first link is called base,
+    joints j1, j2, ..., the link of joint jN bN; a link fN is fixed to some of them by
+    the joint wN.
 
     Args:
         seed: Seed of the random generator.

@@ -20,7 +20,7 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn check-plugin` to the parser, in place.
 
     The default of `run` becomes the function of the command, which returns 1 if a law
-    is broken, else 0. Its errors are those of _check.
+    is broken or a solver raises an error, else 0. Its errors are those of _check.
     """
     parser.add_argument("name", help="a solver, or a distribution or module")
     parser.add_argument("--engine", default="graph", help="default: %(default)s")
@@ -38,7 +38,7 @@ def _check(arguments: argparse.Namespace) -> int:
         arguments: The parsed arguments of the command.
 
     Returns:
-        1 if a law is broken, else 0.
+        1 if a law is broken or a solver raises an error, else 0.
 
     Raises:
         PluginError: The plugin of that name failed to load, there is none of that

@@ -145,7 +145,8 @@ def impulses_take_energy(case: LayoutTrial) -> Pairs:
 def problems_scale(case: LayoutTrial) -> Pairs:
     """(G, c b, c lo, c hi) gives c times the velocity, for c = 3
 
-    Compared with weight 1e-4, and only if both solutions converged.
+    Compared with weight 1e-4. If one of both solutions has not converged, the pair is
+    of zeros.
     """
     one = case.solve()
     inputs = {key: 3.0 * case.inputs[key] for key in ("b", "lo", "hi")}
@@ -293,7 +294,8 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
 def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
 
-    p are gravity and the last link's com. Near: the ball touches the floor;
+    p are gravity and the last link's com. Of x_next qd_next is compared. Near: the ball
+    touches the floor;
     not_differentiable may be true, as where no joint moves it off, and then nothing
     more is compared. Far from the floor it must be false, and dx_dmu zero.
     """

@@ -190,7 +190,10 @@ def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -
 
 
 def exact_efforts_show_the_payload(case: Case) -> Pairs:
-    """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data"""
+    """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data
+
+    Compared in one random state, with joint friction and springs.
+    """
     choices = {"joint_friction": True, "joint_springs": True}
     motion = _RandomMotion(case, **choices)
     payload = _estimate(case, motion, EXACT, **choices)[2].payload

@@ -433,7 +433,7 @@ def H_gives_kinetic_energy(case: Case) -> Pairs:
 
 
 def H_columns_are_unit_accelerations(case: Case) -> Pairs:
-    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0)
+    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0) for all unit vectors e_k, in one pair
 
     No pair for a robot without coordinates.
     """

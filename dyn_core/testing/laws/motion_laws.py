@@ -390,8 +390,9 @@ def acceleration_is_rate_of_velocity(case: Case) -> Pairs:
 def singular_values_are_those_of_numpy(case: Case) -> Pairs:
     """S J = U diag(s) V.T
 
-    S multiplies the angular rows by LENGTH. The squares of s (6,), and of the product
-    of all s, are compared.
+    S multiplies the angular rows by LENGTH. The squares of s (6,), with zeros behind
+    the nv of a robot with fewer coordinates, and of the product of all six are
+    compared.
     """
     J = case.other("jacobian", reference="aligned")(case.q)
     J = J * np.array([LENGTH] * 3 + [1.0] * 3)[:, None]

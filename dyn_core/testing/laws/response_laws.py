@@ -220,8 +220,9 @@ def cross_response_is_dense_algebra(case: Case) -> Pairs:
 
 
 def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
-    """J (FD(f_ext + df) - FD(f_ext)) = Omega df, for a force df on the pushed link
+    """J (FD(df) - FD(0)) = Omega df, for a force df on the pushed link
 
+    FD is that of aba; df, at random, is in coordinates of the link.
     No pair if the pushed link is fixed to the base.
     """
     to, pushed_link = (case.options(case.solver)[key] for key in ("moved", "pushed"))
@@ -237,7 +238,10 @@ def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
 
 
 def delassus_is_dense_algebra(case: Case) -> Pairs:
-    """G = J H^-1 J.T, symmetric and positive semidefinite"""
+    """G = J H^-1 J.T, symmetric and positive semidefinite
+
+    For four random rows W; J is that of constraint_jacobian.
+    """
     W = case.rng.normal(size=(4, 6))
     G = case.program()(case.q, W)
     J = case.other("constraint_jacobian")(case.q, W)

@@ -39,7 +39,8 @@ _PASSIVE = {"joint_friction": True, "joint_springs": True}  # parameters of both
 def is_forward_mode(case: Case) -> Pairs:
     """Analytic derivatives equal forward mode through the algorithms
 
-    The two solvers are compared with each other, whichever is under test.
+    External forces, which change, too, and joint friction act. The two solvers are
+    compared with each other, whichever is under test.
     """
     choices = {"inputs": ["f_ext", "df_ext"], "joint_friction": True}
     yield from _agree_with_forward_mode(case, choices)
@@ -216,7 +217,8 @@ def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
 def parameters_move_joint_forces(case: Case) -> Pairs:
     """tau(p + dp) = tau + dtau_dp dp, by the complex step
 
-    p are random paths, with joint friction and springs.
+    p are random paths, with joint friction and springs. tau itself is that of rnea.
+    Pairs are divided by max(1, largest expected entry).
     """
     yield from _by_complex_step(case, "rnea")
 
@@ -224,7 +226,8 @@ def parameters_move_joint_forces(case: Case) -> Pairs:
 def parameters_move_accelerations(case: Case) -> Pairs:
     """qdd(p + dp) = qdd + dqdd_dp dp, by the complex step
 
-    p are random paths, with joint friction and springs.
+    p are random paths, with joint friction and springs. qdd itself is that of aba.
+    Pairs are divided by max(1, largest expected entry).
     """
     yield from _by_complex_step(case, "aba")
 

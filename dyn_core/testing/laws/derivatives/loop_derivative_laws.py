@@ -130,6 +130,8 @@ class Balance:
     ) -> Pairs:
         """Yield both sides of the module's two equations, scaled, for each variable.
 
+        They are divided by max(1, largest entry of the residuals' derivative).
+
         Args:
             changes: By variable, such as "q": dqdd, dlambda and dtau, a column for each
                 number of the variable. The residuals of variables other than q, qd and
@@ -152,9 +154,10 @@ class Balance:
 
 
 def _paths(case: Case) -> tuple[str, ...]:
-    """Return paths: gravity, the last link's mass, and the last moving joint's origin.
+    """Return paths: gravity, the last link's mass, and a moving joint's origin.
 
-    The origin is left out if no joint of the file moves.
+    The joint is the last one in the order of the file. The origin is left out if no
+    joint of the file moves.
     """
     specs = case.model.build.description.joints
     moving = {case.model.names[i] for i in case.model.bodies}
