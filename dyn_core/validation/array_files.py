@@ -53,7 +53,8 @@ def npz_arrays(file: Path, valid: str) -> dict[str, np.ndarray]:
 
     Args:
         file: Path of the file.
-        valid: Names of the arrays that such a file may have, for error messages.
+        valid: Names of the arrays that such a file may have, for error messages; other
+            names pass.
 
     Raises:
         SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
@@ -145,10 +146,10 @@ def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
 def csv_table(file: Path) -> CsvTable:
     """Return the columns of a CSV: numbers below one line of labels.
 
-    Empty lines and lines of blanks are skipped. Lines that begin with # are comments;
-    `# units:` before the labels gives units, separated by commas. An empty cell becomes
-    NaN; NaN and infinity pass. The result has `units` (empty without such a line),
-    `labels`, and `numbers` (rows, columns).
+    Empty lines, lines of blanks and a byte-order mark are skipped. Lines that begin
+    with # are comments; `# units:` before the labels gives units, separated by commas.
+    An empty cell becomes NaN; NaN and infinity pass. The result has `units` (empty
+    without such a line), `labels`, and `numbers` (rows, columns).
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or not valid CSV, separates
@@ -164,8 +165,8 @@ def csv_table(file: Path) -> CsvTable:
 def csv_rows(file: Path) -> list[list[str]]:
     """Return the cells of a CSV as strings, row by row.
 
-    Empty lines and lines of blanks are skipped. Lines that begin with # are rows like
-    any other; rows may differ in length.
+    Empty lines, lines of blanks and a byte-order mark are skipped. Lines that begin
+    with # are rows like any other; rows may differ in length.
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.
@@ -176,6 +177,8 @@ def csv_rows(file: Path) -> list[list[str]]:
 
 def cell_number(cell: str) -> float:
     """Return the number in a cell of a CSV, or a typed one; it may be NaN or infinite.
+
+    Blanks around it are skipped.
 
     Raises:
         ValueError: It is no number, such as 1_0 or a digit of another script, which
@@ -246,6 +249,8 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 
 def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers below the labels, (rows, columns); an empty cell is NaN.
+
+    Empty lines, lines of blanks and lines that begin with # are skipped.
 
     Args:
         lines: The open file, behind the labels; it is read to the end.

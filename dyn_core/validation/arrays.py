@@ -47,7 +47,10 @@ def known_keywords(target: _Target) -> _Target:
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
-        """Call the target; raise SettingError for a keyword that it does not have."""
+        """Call the target; raise SettingError for an unknown keyword.
+
+        So do more arguments by position than the target has.
+        """
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
         if len(args) > most:
@@ -267,7 +270,8 @@ def random_generator(rng: object) -> np.random.Generator:
     """Return the generator that `rng` is, or a new one from a seed.
 
     Args:
-        rng: Generator, or seed, a whole number >= 0; None: another one at each call.
+        rng: Generator, or seed, a whole number >= 0 and no boolean; None: another one
+            at each call.
 
     Raises:
         SettingError: `rng` is none of these.

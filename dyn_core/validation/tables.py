@@ -206,7 +206,7 @@ class Whole(Kind):
         return f"a whole number, {self.low}{upper}"
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value is an integer in the range; booleans are not."""
+        """Return whether the value is an integer in the range; 2.0 and True are not."""
         if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
             return False
         return self.low <= int(value) <= (math.inf if self.high is None else self.high)
@@ -263,7 +263,7 @@ class Name(Kind):
 
     @property
     def valid(self) -> str:  # type: ignore[override]
-        """The choices, or `what` if there are none."""
+        """The choices, separated by commas, or `what` if there are none."""
         return ", ".join(self.known) or self.what
 
     def takes(self, value: Any) -> bool:
@@ -402,7 +402,7 @@ def kind_like(value: Any) -> Kind:
 
     Bool: Switch; integer up to 1e12 in magnitude: Whole with this bound; other number,
     a larger integer too: Quantity; string: Name; list or tuple: ListOf the kind of its
-    first entry, of names if empty.
+    first entry, of names if empty, with any length.
 
     Raises:
         ModelError: `value` (or a first entry) is no boolean, number, string, list or
