@@ -35,7 +35,10 @@ class VelocityProduct:
 
     @classmethod
     def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
-        """Return B of one body, with inertia I and velocity v in the same frame."""
+        """Return B of one body, with inertia I and velocity v in the same frame.
+
+        The frame label of v is ignored.
+        """
         w, o = v.ang, v.lin
         columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
         inner = I.h @ o

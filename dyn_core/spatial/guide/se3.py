@@ -3,7 +3,8 @@
 Algorithms use the types of dyn_core.spatial; these functions are for arrays of data.
 Public functions raise ShapeError for an array of another shape, NonFiniteError for
 NaN or infinity, and ValueError where it says so. Leading axes (...) are batches, which
-broadcast. No input is modified.
+broadcast. Motions and twists are [angular; linear], forces [moment; force]. No input is
+modified.
 """
 
 from __future__ import annotations

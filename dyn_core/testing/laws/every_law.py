@@ -523,7 +523,10 @@ def _rate_of_velocity(case: Case, reference: str) -> Any:
 
 
 def error_obeys_the_gains(case: Case) -> Pairs:
-    """tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))"""
+    """tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))
+
+    kp and kd are random inputs, (nv,), entry by entry.
+    """
     model, rng = case.model, case.rng
     kp, kd = rng.uniform(1, 50, (2, model.nv))
     q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
@@ -535,7 +538,10 @@ def error_obeys_the_gains(case: Case) -> Pairs:
 
 
 def displacement_meets_stiffness(case: Case) -> Pairs:
-    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)"""
+    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)
+
+    stiffness and damping are random inputs, (nv,), entry by entry.
+    """
     model, rng = case.model, case.rng
     stiffness, damping = rng.uniform(1, 50, (2, model.nv))
     q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))

@@ -209,7 +209,10 @@ def self_responses_are_dense_algebra(case: Case) -> Pairs:
 
 
 def cross_response_is_dense_algebra(case: Case) -> Pairs:
-    """Omega = J_moved H^-1 J_pushed.T;  with the links exchanged, it is transposed"""
+    """Omega = J_moved H^-1 J_pushed.T;  with the links exchanged, it is transposed
+
+    Each Jacobian is in coordinates of its link.
+    """
     options = case.options(case.solver)
     names = options["moved"], options["pushed"]
     J = [case.other("jacobian", frame=name)(case.q) for name in names]
