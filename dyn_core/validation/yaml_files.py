@@ -86,8 +86,8 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
     path, or `inline` for text and mappings.
 
     Args:
-        source: Path, YAML text of more than one line, or a mapping, which is returned
-            as it is after the check of VALUES and DEPTH.
+        source: Path, YAML text of more than one line (a text of one line is a path), or
+            a mapping, which is returned as it is after the check of VALUES and DEPTH.
         what: Kind of the file for error messages: sidecar, chain file, ...
         inline: Name for error messages of YAML text and mappings.
 

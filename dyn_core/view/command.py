@@ -83,7 +83,7 @@ def check(arguments: argparse.Namespace) -> None:
 
     Raises:
         SettingError: An argument is not valid or has no effect; says where it has one.
-        UnsupportedError: A film was requested, and Pillow is not installed.
+        UnsupportedError: A film or picture was requested, and Pillow is not installed.
     """
     is_run, live = is_recording(arguments.what), arguments.live
     moves = is_run or arguments.film is not None or arguments.what in IDS
@@ -156,6 +156,10 @@ def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
 
 def robot_scene(arguments: argparse.Namespace, sketched: bool) -> RobotScene:
     """Return the scene of the robot arguments.what, in the posture of --q0.
+
+    Args:
+        arguments: Arguments of `dyn view`.
+        sketched: Whether a sketch of rods replaces meshes until these are read.
 
     Raises:
         SettingError, ModelError: The robot or the posture is not valid.

@@ -169,6 +169,9 @@ def write_film(
 ) -> int:
     """Write a run as an animated GIF; return the number of pictures.
 
+    The GIF repeats without end. After two seconds a line on standard error, if that is
+    a terminal, shows the progress.
+
     Args:
         replay: Run.
         path: File that ends with .gif or .GIF; an existing file is replaced.
@@ -211,7 +214,7 @@ def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> No
 
     Args:
         scene: Scene.
-        path: File that ends with .png; an existing file is replaced.
+        path: File that ends with .png, in capitals, too; an existing file is replaced.
         state: State of the scene, (n,).
 
     Raises:

@@ -285,7 +285,8 @@ def _keep_nearest(
 ) -> None:
     """Update the depth buffer with fragments that are nearer, in place.
 
-    At equal depths the stored triangle stays; of new fragments the last one counts.
+    At equal depths the stored triangle stays; of new fragments of equal depth the last
+    one counts.
 
     Args:
         depth: Depth of each subpixel, flat [m]; changed in place.

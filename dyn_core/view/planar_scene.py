@@ -119,7 +119,7 @@ class PlanarScene(VisualScene):
         return max(flat) if flat else lowest - 0.02 * size
 
     def start(self) -> np.ndarray:
-        """Return the initial points, (2 n,) [m]."""
+        """Return a copy of the initial points, x and y of each in turn, (2 n,) [m]."""
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
@@ -245,8 +245,9 @@ class ChainScene(PlanarScene):
         """Return the positions of the joints, (2 n,) [m].
 
         Args:
-            values: Values of the sliders: of joint 0 [m], then the angles [rad]: of
-                link 0 from the x axis, of each other link from the previous one.
+            values: Values of the sliders, also beyond their ranges: of joint 0 [m],
+                then the angles [rad]: of link 0 from the x axis, of each other link
+                from the previous one.
             moved: Ignored.
 
         Raises:

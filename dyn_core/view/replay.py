@@ -117,9 +117,11 @@ class Replay:
 
     @property
     def share_meaning(self) -> str:
-        """What `shares` are relative to, and the maximum of the run.
+        """What `shares` are relative to, and the maximum of the run, as a text.
 
-        Without joint forces, or far below the limits, the bodies are nearly grey.
+        "no joint force in this run" if all are zero or unknown, "share of the largest
+        joint force" if no joint with an effort limit has one, else "share of the effort
+        limit; at most N % here".
         """
         if self.tau is None or not np.nan_to_num(self.tau).any():
             return "no joint force in this run"
@@ -140,6 +142,8 @@ class Replay:
 
 def of_recording(model: Model, run: Recording) -> Replay:
     """Return the replay of a run of dyn.simulate, with joint and contact forces.
+
+    A DynWarning is issued for positions that look like degrees.
 
     Args:
         model: Robot of the run.
@@ -210,7 +214,8 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     Joints that were not recorded, and joints without all of their coordinates, stay at
     their start. The scene has notes about them, and about joints that only the record
     has. If the motion has joint forces, those of these joints, and of joints without
-    recorded forces, are 0; if it has none, `tau` of the replay is None.
+    recorded forces, are 0; if it has none, `tau` of the replay is None. A DynWarning is
+    issued for positions that look like degrees.
 
     Args:
         model: Robot.

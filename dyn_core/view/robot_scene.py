@@ -132,7 +132,8 @@ class RobotScene(VisualScene):
         This may change all values but those of the joint of `moved`.
 
         Args:
-            values: Value of each slider [rad | m]: roll, pitch, yaw for a quaternion.
+            values: Value of each slider [rad | m], also beyond its range: roll, pitch,
+                yaw for a quaternion.
             moved: Index of the slider that was moved, or None.
 
         Raises:
@@ -293,7 +294,7 @@ def _links(model: Model) -> list[str]:
     """Return the name of a link that is fixed to each body, by body number.
 
     The list has nb + 1 entries, entry 0 for the base. It is the first such link in
-    model.frames; "" if there is none.
+    model.frames, wherever its frame is in the body; "" if there is none.
     """
     links = [""] * (model.nb + 1)
     for name, frame in model.frames.items():
@@ -401,7 +402,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
 
 
 def _quaternion(rpy: Sequence[float]) -> list[float]:
-    """Return the quaternion (x, y, z, w) of roll, pitch, yaw as in a URDF [rad]."""
+    """Return the quaternion (x, y, z, w) of roll, pitch, yaw about fixed axes [rad]."""
     roll, pitch, yaw = (0.5 * float(angle) for angle in rpy)
     (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
     q = (

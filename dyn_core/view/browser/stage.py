@@ -157,7 +157,8 @@ class Stage:
         """Move all bodies and the centre of mass, draw forces, set colours of bodies.
 
         Args:
-            poses: Poses of the bodies in the world, (bodies, 4, 4).
+            poses: Poses of the bodies in the world, (bodies, 4, 4); another number is
+                a ValueError.
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
                 None: colours of the parts.
             forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no

@@ -115,7 +115,7 @@ def with_mark(
     """Return times, curves and a last curve with a vertical line at one time.
 
     The curves are unchanged but for three equal points, inserted at the time of the
-    mark and interpolated.
+    mark and interpolated; before and after all times they have the first or last value.
 
     Args:
         t: Times, ascending, one or more, (n,) [s].
@@ -150,7 +150,11 @@ def y_range(columns: np.ndarray) -> tuple[float, float]:
 
 
 def _look(k: int) -> tuple[str, int]:
-    """Return the colour of the k-th joint's curves, and the index of their DASHES."""
+    """Return the colour of the curves of joint k, from 0, and the index of its dash.
+
+    The index is of DASHES. After as many joints as there are colours the next dash
+    follows; both begin again at their end.
+    """
     count = len(colors.CURVES)
     return colors.CURVES[k % count], k // count % len(DASHES)
 
@@ -509,7 +513,7 @@ class Viewer:
         """Start or pause the replay; started at its end, it begins again at 0 s.
 
         Returns at once: `run` or `advance` move it. `playing`: whether it shall run.
-        Without a replay it raises AttributeError.
+        Without a replay it raises AttributeError, after `playing` is set.
         """
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
@@ -520,6 +524,7 @@ class Viewer:
     def seek(self, when: float) -> None:
         """Show the replay at a time since its start [s], clipped to its duration.
 
+        Sets `time` and `state`, the slider of the time and the mark of the curves.
         Without a replay it raises AssertionError.
         """
         assert self.replay is not None
