@@ -35,7 +35,10 @@ COMMANDS = (
 
 @hookimpl
 def dyn_commands(subparsers: Any) -> None:
-    """Add the commands of COMMANDS to `subparsers`, those of the command `dyn`."""
+    """Add the commands of COMMANDS to `subparsers`, those of the command `dyn`.
+
+    Their add_parser takes group, example and module (of the function add_NAME), too.
+    """
     for group, name, sentence, example, module in COMMANDS:
         subparsers.add_parser(
             name, help=sentence, group=group, example=example, module=module

@@ -55,8 +55,9 @@ class GuardNode(TableNode):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        SettingError: A parameter is misspelt or has the wrong type.
-        ParameterException: A value is not valid.
+        SettingError: A parameter is misspelt.
+        ModelError: A value is not valid or of the wrong type.
+        ParameterException: rclpy refuses a value for another reason.
     """
 
     def __init__(self, **kwargs: Any) -> None:

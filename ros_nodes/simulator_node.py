@@ -56,7 +56,8 @@ class SimulatorNode(RobotNode):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        SettingError: A parameter given at start-up has the wrong type.
+        ModelError: A parameter given at start-up is not valid or of the wrong type.
+        SettingError: It fits the Field, but not the ROS type, such as an empty list.
         ParameterException: rclpy refuses a parameter.
     """
 

@@ -29,7 +29,8 @@ def hybrid_euler(
     ModelError when the Program is built; a singular inertia of the other joints, and
     with limit_stops a swing of pi of a limited ball joint, SingularError when it runs.
 
-    Inputs and outputs: those of HYBRID_STEP; f_ext by body, the base first.
+    Inputs and outputs: those of HYBRID_STEP; qdd_u has the prescribed coordinates
+    alone, in the order of qd; f_ext by body, the base first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED; hybrid_mask_loops for robots

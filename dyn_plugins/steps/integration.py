@@ -23,8 +23,9 @@ def stop_force(model, q, qd):
         force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
 
     D is a typical inertia along the joint (Model.inertia_scale), so that every stop has
-    the natural frequency w. For a ball joint, the stops act along its swing and its
-    twist. Joints of several coordinates that are not limited balls have no stops, and
+    the natural frequency w = 100 rad/s. For a ball joint, the stops act along its swing
+    and its twist; D is its largest scale, and k and d are the diagonals of matrices.
+    Joints of several coordinates that are not limited balls have no stops, and
     followers none of their own. A swing of pi of a limited ball joint raises
     SingularError when the Program runs.
 
@@ -71,8 +72,9 @@ def _ball_stops(model, i, q, qd):
         q, qd: Joint positions and velocities of the robot, nq and nv.
 
     Returns:
-        List of (row, push, stiffness, damping): the Jacobian row that maps the joint's
-        velocity to the rate of the gap, then three numbers, zero while the gap is open.
+        List of (row, push, stiffness, damping) for each finite limit (swing, lower and
+        upper twist): the Jacobian row from the joint's velocity to the rate of the gap,
+        then three numbers, zero while the gap is open.
         The joint force of the stop is -push times the row [N·m].
 
     Raises:

@@ -187,7 +187,7 @@ def rk4_derivatives(
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
 
     The four stages and their derivatives are computed together; dq as in
-    semi_implicit_euler_derivatives. From 12 coordinates on the stages are iterations of
+    semi_implicit_euler_derivatives. From nv = 12 on the stages are iterations of
     a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
     times as long. Errors of the slots pass through. With limit_stops, a swing of pi of
     a limited ball joint raises SingularError when the Program runs; an invalid path
@@ -226,7 +226,7 @@ def rk4_derivatives(
 
 
 def _split(numbers, n, width):
-    """Return a pair of Vectors n and a pair of Matrices n x width from a flat list.
+    """Return a flat list as (pair of Vectors n, pair of Matrices n x width).
 
     numbers: Entries of the Vectors, then of the Matrices row by row.
     """
@@ -270,7 +270,8 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         dV = [0, 1, 0, 0] + c dA_before
 
     T_u, T_v are the derivatives of Model.tangent_rate by u and v, I_q, I_u those of
-    q (+) u; Q, V, Hinv are those of forward dynamics at this stage.
+    q (+) u; Q, V, Hinv are those of forward dynamics at this stage, Q and V with the
+    slopes of the limit stops.
 
     Args:
         model: Robot.

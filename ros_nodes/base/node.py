@@ -47,10 +47,11 @@ DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     """Return the robot of a node's parameters, with its joints in the listed order.
 
-    The warnings of the robot are logged, and where it comes from. Relevant parameters:
-    robot_description, robot_description_file, package_paths, xacro_arguments,
-    model_extras, model_check, root, tip, gravity, joints, unlisted_joints. If unlisted
-    joints are locked, lock.JOINT is declared for each.
+    Joints with several coordinates come first. The warnings of the robot are logged,
+    and where it comes from. Relevant parameters: robot_description,
+    robot_description_file, package_paths, xacro_arguments, model_extras, model_check,
+    root, tip, gravity, joints, unlisted_joints. If unlisted joints are locked,
+    lock.JOINT is declared for each.
 
     Args:
         node: Node with the parameters of a robot.
@@ -60,8 +61,8 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         choices: Further arguments of dyn.load, such as root_joint.
 
     Raises:
-        SettingError: There is no robot, parameter `joints` is not valid, or a value
-            of lock.JOINT has the wrong type.
+        SettingError: There is no robot, or parameter `joints` is not valid.
+        ModelError: A value of lock.JOINT has the wrong type, such as 1 for 1.0.
         DynError: The robot cannot be read, or a joint cannot be locked.
         ParameterException: rclpy refuses a value of lock.JOINT.
     """
@@ -121,8 +122,8 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
 
     Raises:
         SettingError: A listed joint does not exist, has several coordinates or is
-            listed twice; joints are not listed and unlisted_joints is "refuse"; or
-            a value of lock.JOINT has the wrong type.
+            listed twice; or joints are not listed and unlisted_joints is "refuse".
+        ModelError: A value of lock.JOINT has the wrong type, such as 1 for 1.0.
         DynError: A joint cannot be locked at its position.
         ParameterException: rclpy refuses a value of lock.JOINT.
     """
@@ -178,7 +179,8 @@ class RobotNode(ParameterNode):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        SettingError: A parameter given at start-up has the wrong type.
+        ModelError: A parameter given at start-up is not valid or of the wrong type.
+        SettingError: It fits the Field, but not the ROS type, such as an empty list.
         ParameterException: rclpy refuses a parameter, for example as its value is not
             valid.
     """
@@ -227,7 +229,8 @@ class RobotNode(ParameterNode):
     def idle(self) -> IdleWork:
         """Queue of jobs that are deferred until a message has been answered.
 
-        Each configure makes a new one; the jobs of a closed session are discarded.
+        There is one before configure, too; each configure makes a new one. The jobs of
+        a closed session are discarded.
         """
         return self.session.idle
 
@@ -295,7 +298,8 @@ class RobotNode(ParameterNode):
             choices: Further arguments of dyn.load.
 
         Raises:
-            SettingError: There is no robot, or `joints` or a lock.JOINT is not valid.
+            SettingError: There is no robot, or `joints` is not valid.
+            ModelError: A value of lock.JOINT has the wrong type.
             DynError: The robot cannot be read, or a joint cannot be locked.
             ParameterException: rclpy refuses a value of lock.JOINT.
         """
@@ -417,7 +421,7 @@ class RobotNode(ParameterNode):
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
         """Call the hooks wind_down and send_final_command, then deactivate by rclpy.
 
-        An exception is logged, and ERROR is returned.
+        An exception ends this and is logged, and ERROR is returned.
 
         Args:
             state: Previous state, passed on to rclpy.
@@ -618,7 +622,7 @@ class RobotNode(ParameterNode):
         """Publish a status on /diagnostics; may be called in any thread.
 
         `diagnose_change` compares with this level. OK is published as WARN if the
-        robot has warnings or a callback has failed.
+        robot has warnings that are no hints, or a callback has failed.
 
         Args:
             level: Severity: OK, WARN, ERROR or STALE.

@@ -287,8 +287,8 @@ class TableNode(FormerTopics):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        ModelError: A parameter given at start-up is not valid.
-        SettingError: It has the wrong type.
+        ModelError: A parameter given at start-up is not valid or of the wrong type.
+        SettingError: It fits the Field, but not the ROS type, such as an empty list.
         ParameterException: rclpy refuses a parameter, for example as its value is not
             valid.
     """
@@ -324,7 +324,8 @@ class TableNode(FormerTopics):
     ) -> Any:
         """Return a new service that sends a response even if its callback raises.
 
-        The response then has success=False and the reason, see Callbacks.service.
+        The response then, and for None, has success=False and the reason as message, as
+        far as its type has these fields.
 
         Args:
             srv_type, srv_name: Type and name of the service.
@@ -354,9 +355,9 @@ class TableNode(FormerTopics):
                 of the same name is replaced.
 
         Raises:
-            SettingError: A value given at start-up has the wrong type.
-            ModelError: A value is not valid, or given by its former and by its present
-                name.
+            ModelError: A value given at start-up is not valid, of the wrong type, such
+                as 5 for 5.0, or given by its former and by its present name.
+            SettingError: It fits the Field, but not the ROS type, such as [].
             ParameterException: rclpy refuses a parameter for another reason.
         """
         self._parameter_overrides = dict(
@@ -628,7 +629,8 @@ def written_numbers(value: Any) -> list[float] | None:
     """Return a list of floats and strings such as "1e-06" as a list of floats.
 
     A string that begins with `[` is first parsed as YAML. None for any other value,
-    also for a list with another element; an empty list is returned as such.
+    also for text that is no YAML or a list with another element; an empty list is
+    returned as such.
     """
     # A list of texts and floats arrives as text.
     if isinstance(value, str) and value.startswith("["):

@@ -132,8 +132,8 @@ class TrajectoryGoals:
         node: A ComputedTorqueNode with its controller.
 
     Raises:
-        SettingError: cmd_timeout is not valid for constraints.goal_time, or a
-            constraint of a joint has the wrong type.
+        SettingError: cmd_timeout is not valid for constraints.goal_time.
+        ModelError: A constraint of a joint is not valid or of the wrong type.
         ParameterException: rclpy refuses a constraint of a joint.
     """
 

@@ -147,7 +147,7 @@ def _limit_efforts(
         `columns`: 0 for its first joint; not the index in tau.
 
     Raises:
-        SettingError: A value has the wrong type.
+        ModelError: A value is not valid or of the wrong type, such as 5 for 5.0.
         ParameterException: rclpy refuses a value.
     """
     node.declare(effort_fields(list(columns)))
