@@ -101,7 +101,8 @@ class FeedForwardNode(RobotNode):
         """Return level, message and values for /diagnostics of a configured node.
 
         The level is WARN if the last published trajectory exceeded an effort limit,
-        else OK.
+        else OK. The keys are "inverse dynamics" (its solver), "engine" and
+        "trajectories" (`passed`).
         """
         values = {
             "inverse dynamics": self.feed.program.recipe.solver.name,

@@ -151,7 +151,8 @@ class Report:
         """Return a warning if joint states take over MOST_BUSY of the time, else [].
 
         The share is measured over the last WINDOW (1 s), or since an earlier call if
-        calls are rarer; MOST_BUSY is 0.65.
+        calls are rarer; a shorter time counts as WINDOW. MOST_BUSY is 0.65. Each call
+        is recorded, for later ones.
 
         Args:
             t: Time, monotonic [s].
@@ -236,11 +237,11 @@ class Report:
         """Return level, message and values by name for /diagnostics.
 
         Level and message are those of all `conditions` together, or for an inactive
-        node those of Activation.status. The values are solver, engine and mode, numbers
-        of joint states, of trajectories reached and of efforts discarded, the longest
-        update [us], the largest error, the results of further_values, and the counters
-        of the controller. A function that fails adds none, and the exception is logged
-        and counted.
+        node those of Activation.status. The keys are "inverse dynamics" (its solver),
+        "engine", "mode", "joint states" (their number), "longest update [us]", "largest
+        error" (of all joints), "trajectories reached", "efforts discarded", those of
+        further_values, and the counters of the controller. A function that fails adds
+        none, and the exception is logged and counted.
 
         Args:
             t: Time, monotonic [s].

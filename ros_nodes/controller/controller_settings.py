@@ -154,7 +154,7 @@ def bounds(value: Value, count: int) -> Bounds:
 
     Lists by joint are unset if empty. A tracking error or velocity of 0 means no bound,
     unlike an unset one; power, kinetic energy and tool speed of 0, and an empty frame,
-    are unset.
+    are unset. An effort rate or joint power of 0 is passed on, and Envelope refuses it.
 
     Args:
         value: Returns the value of a parameter by name, here of envelope.effort_rate,

@@ -104,7 +104,7 @@ class GuardLatch:
             self.node.activation.look(now)
 
     def _values(self) -> dict[str, Any]:
-        """Return the number of living guards, as an entry of /diagnostics by name."""
+        """Return {"guards heard": number of living guards}, for /diagnostics."""
         return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:

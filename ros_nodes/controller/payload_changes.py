@@ -69,8 +69,8 @@ class PayloadService:
             values: New values by parameter name; other parameters keep their values.
 
         Raises:
-            SettingError: The body is not valid, payload.link is empty, or the carrier
-                is a controller whose efforts cannot carry it.
+            SettingError: The body is not valid, it has mass and payload.link is empty,
+                or the carrier is a controller whose efforts cannot carry it.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
@@ -88,7 +88,8 @@ class PayloadService:
                 parameters.
 
         Raises:
-            SettingError: The payload is not valid; the present one stays attached.
+            SettingError: The payload is not valid, or the carrier refuses it; the
+                present one stays attached.
         """
         if not values or any(name.startswith("payload.") for name in values):
             self.carrier.attach(self.check(values))

@@ -49,8 +49,8 @@ class PayloadWatch:
             nothing.
         measured: Whether efforts of joint_states are used, else sent efforts; absent
             without a solver.
-        reading: Last wrench of the sensor, (6,), and the time of its receipt [s]; None
-            before the first.
+        reading: Last wrench of the sensor, (6,), [moment; force], and the time of its
+            receipt, monotonic [s]; None before the first.
 
     Args:
         node: A ComputedTorqueNode that has its controller.
@@ -265,7 +265,9 @@ class PayloadWatch:
     def values(self) -> dict[str, Any]:
         """Return the estimate in words and its statistics by name, for /diagnostics.
 
-        Without an estimate only "none yet". Called only if there is an estimator.
+        The keys are "payload estimate", which alone is there before an estimate, as
+        "none yet", and "payload estimate: " with mismatch, outliers and changes. Called
+        only if there is an estimator.
         """
         assert self.estimator is not None
         estimate = self.estimator.estimate

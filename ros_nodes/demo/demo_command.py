@@ -155,7 +155,7 @@ def _settings(arguments: argparse.Namespace) -> dict:
 
     Returns:
         params: parameters by node; robot: source for dyn.load; reading: arguments for
-            reading it; rate [Hz]; and a Solver for each slot of SOLVERS.
+            reading it; rate [Hz]; step, forward_dynamics, inverse_dynamics: a Solver.
 
     Raises:
         DynError: The file or an option is not valid, or the mode of the controller
@@ -269,7 +269,8 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
 def report(outcome: Outcome) -> None:
     """Print each joint's largest tracking error [rad | m], and the facts of the run.
 
-    NaN samples are ignored; nan is printed for a joint without other samples.
+    NaN samples are ignored; nan is printed for a joint without other samples. Raises
+    ValueError if there is no sample at all.
     """
     print("largest tracking error [rad | m]")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):

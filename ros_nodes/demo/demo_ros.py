@@ -280,6 +280,8 @@ class _DemoNode:
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
         """Wait for the nodes, send the motion, and return the record of all repeats.
 
+        The arm is first moved to the start. A line is printed each minute.
+
         Args:
             processes: The nodes.
             waypoints: Motion.
