@@ -155,8 +155,9 @@ GRAPHS: dict[str, NodeGraph] = {
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     """Return the arguments of one process from --ros-args on.
 
-    They set the defaults of the graph, the parameter file, the remappings and the
-    robot. The arguments of start_arguments may follow them.
+    They set, in this order, the defaults of the graph, the parameter file, the
+    remappings and the robot; a later value of a parameter overrides an earlier one. The
+    arguments of start_arguments may follow them.
 
     Args:
         entry: The process.

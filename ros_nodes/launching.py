@@ -55,6 +55,8 @@ def launch_description(name: str) -> LaunchDescription:
 def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
     """Return the launch action of one process; the node is named as its executable.
 
+    DYN_ROS_LIFELINE is set, so that the process ends with its launch.
+
     Args:
         entry: The process.
         chosen: Values of the launch arguments by name, with params, robot and COMMON.

@@ -201,7 +201,8 @@ def check_solver(name: str, value: Any) -> None:
 
     Args:
         name: Name of a parameter; if it is not SLOT.plugin_name, nothing is checked.
-        value: Name of a solver; an empty one and "auto" are valid.
+        value: Name of a solver; an empty one and "auto" are valid, and any solver for a
+            SLOT that names no problem.
 
     Raises:
         SolverNotFound: No solver has this name; lists the slot's solvers.

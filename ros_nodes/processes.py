@@ -220,8 +220,9 @@ class Processes:
     def end(self) -> list[int]:
         """End all processes in reverse order; return their exit statuses in that order.
 
-        A process may take 17 s, see Process.end. SIGTERM ends one that still imports
-        modules without a traceback; later a node does the same for both signals.
+        A process may take 17 s, see Process.end. The first signal is SIGINT for an
+        active node, else SIGTERM, which ends one that still imports modules without a
+        traceback.
         """
         int_, term = signal.SIGINT, signal.SIGTERM
         return [p.end(int_ if p.active else term) for p in reversed(self.all)]

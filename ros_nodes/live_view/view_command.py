@@ -72,7 +72,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run `dyn view`; return the exit status, 1 if --live lacks ROS or joint states.
+    """Run `dyn view`; return 0, or 1 if --live lacks ROS or joint states.
 
     Args:
         arguments: Parsed arguments of `dyn view`.

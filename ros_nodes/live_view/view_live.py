@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _senders(node: Any) -> str:
-    """Return the topics on which nodes send joint states now, as a clause.
+    """Return the topics on which nodes send joint states now, or that none do.
 
     Args:
         node: The rclpy node that asks.
@@ -83,8 +83,9 @@ def _senders(node: Any) -> str:
 def keep_to_this_machine(network: bool) -> None:
     """Restrict discovery to this machine, unless `network` is true.
 
-    The environment variable RANGE becomes LOCALHOST, unless a variable of CHOSEN is
-    already set and not empty. Must be called before rclpy is initialized.
+    ROS_AUTOMATIC_DISCOVERY_RANGE becomes LOCALHOST in os.environ, unless it,
+    ROS_LOCALHOST_ONLY or FASTRTPS_DEFAULT_PROFILES_FILE is already set and not empty.
+    Must be called before rclpy is initialized.
     """
     if not network and not any(os.environ.get(name) for name in CHOSEN):
         os.environ[RANGE] = "LOCALHOST"

@@ -96,9 +96,9 @@ class EffortReader:
 
         Raises:
             RefusedCommand: The stamp is more than `timeout` in the past or future,
-                there are no efforts, a name is unknown or there twice, the size is
-                wrong, a number is not finite, or a joint without an effort limit has an
-                effort other than 0.
+                all efforts are NaN or absent, a name is unknown or there twice, the
+                size is wrong, a number is not finite, or a joint without an effort
+                limit has an effort other than 0.
         """
         self._check_age(age)
         names, efforts = tuple(message.name), np.asarray(message.effort, float)

@@ -45,7 +45,8 @@ def message_type(name: str) -> Any:
     """Return the class of a type of messages, such as geometry_msgs/TwistStamped.
 
     Raises:
-        SettingError: The type is not one of READERS.
+        SettingError: The type is none of PoseStamped, TwistStamped and WrenchStamped
+            of geometry_msgs, and std_msgs/Float64MultiArray.
     """
     if name not in READERS:
         valid = ", ".join(READERS)

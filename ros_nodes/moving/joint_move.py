@@ -220,7 +220,8 @@ def _to_posture(
 
     Raises:
         SettingError: A joint is missing: its last target is known to the node alone.
-        DynError: The node refuses the posture, or there are no joint states.
+        DynError: The node refuses the posture or does not listen to it, or there are no
+            joint states.
     """
     known, wait = list(watch.reference.name), arguments.timeout
     missing = [x for x in known if x not in arguments.joints]
@@ -283,8 +284,9 @@ def _arrival(
 ) -> int:
     """Wait until the joints are at the last point; print it and return 0, else 1.
 
-    They are there within NEAR (0.01 rad or m), once the reference is, too. The wait
-    ends SETTLE (5 s) after `ends` and after the last change of the reference.
+    They are there within NEAR (0.01 rad or m), but not before `ends`, and once the
+    reference is there within 1e-6. The wait ends SETTLE (5 s) after the later of `ends`
+    and the last change of the reference.
 
     Args:
         live: Connection whose executor is spun meanwhile.

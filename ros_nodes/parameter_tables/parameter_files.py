@@ -41,6 +41,8 @@ NODES = {
 def node_fields(node: str) -> dict[str, Field]:
     """Return the parameters of a node by name, with the parameters of plugins' modes.
 
+    Parameters by joint are left out.
+
     Args:
         node: Name of the node, a key of NODES; another one is a KeyError.
     """
@@ -180,7 +182,7 @@ def _of_node(
         namespace: Its namespace, empty or with a leading slash.
 
     Raises:
-        SettingError: A name is misspelt.
+        SettingError: A name is misspelt, or a solver is none of its slot.
         ModelError: A value is not valid, a parameter has both its former and its
             present name, or a section is not a mapping.
     """

@@ -136,9 +136,9 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Run a node until a signal, and return the exit status of the process.
 
     To be called in the main thread (else ValueError). Signal handlers and Python's
-    switch interval remain changed. If the environment variable LIFELINE is set, it is
-    removed, and the node also ends with its standard input. An exception of the final
-    command or of the node's destruction is raised.
+    switch interval remain changed. If the environment variable DYN_ROS_LIFELINE is set,
+    it is removed, and the node also ends with its standard input. An exception of the
+    final command or of the node's destruction is raised.
 
     Args:
         make: Returns the node; called after rclpy.init.
