@@ -172,8 +172,9 @@ class SimulatorNode(RobotNode):
     def _cycle(self) -> None:
         """Advance by the periods that are due, and publish the state.
 
-        A step that fails pauses the simulation, and is logged. The state is published
-        even then, or while paused. Does nothing while the node is inactive.
+        A step that fails pauses the simulation, is logged, and published on
+        /diagnostics. The state is published even then, or while paused.
+        Does nothing while the node is inactive.
         """
         if not self.active:
             return
@@ -212,6 +213,8 @@ class SimulatorNode(RobotNode):
 
     def _move(self, now: float) -> None:
         """Advance by one period; does nothing while paused.
+
+        `steps` grows by one, and `fault` is cleared; a failure sets `fault`.
 
         Args:
             now: Time at which the age of commands is evaluated, monotonic [s].

@@ -73,8 +73,8 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
         period: Duration of a cycle [s].
 
     Raises:
-        DynError: The robot or chain cannot be read, or a parameter is not valid, or has
-            no effect on this plant.
+        DynError: The robot or chain cannot be read, a parameter is not valid or has no
+            effect on this plant, or brakes are set and an initial velocity is not 0.
         ParameterException: rclpy refuses a value of effort_limits or lock.
     """
     build = _chain if node.value("chain_file") else _robot
@@ -392,8 +392,8 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
     """Return the BuiltPlant of a planar chain, with impacts and limits.
 
     Initial positions and velocities are the parameters if set, else as in the chain's
-    file; a single 0.0 counts as not set. The name and the source of the chain are
-    logged.
+    file: one number for each joint but the last; a single 0.0 counts as not set. The
+    name and the source of the chain are logged.
 
     Args:
         node: The simulator node.

@@ -71,7 +71,7 @@ class CommandInput:
         unlimited: Mapping[int, str],
         ros_time: Callable[[], float],
     ) -> None:
-        """Subscribe to COMMANDS and JOINT_COMMANDS.
+        """Subscribe to the efforts on effort_controller/commands and joint_commands.
 
         Args:
             node: The simulator node.
@@ -166,7 +166,9 @@ class CommandInput:
 
         The first command on a topic that check_gap has marked as doubtful is refused,
         too. After a refusal the previous command remains. Efforts beyond a limit are
-        clipped. Ignored while the node is inactive.
+        clipped. An accepted command is counted; if it answers a state, the round trip
+        is recorded, `published` becomes None, and the oldest idle job, if any, runs.
+        Ignored while the node is inactive.
 
         Args:
             topic: COMMANDS or JOINT_COMMANDS.
@@ -272,8 +274,8 @@ class PlantTopics:
     - joint_states, multi_dof_joint_states: once a call of `publish`; the latter if the
       plant has such joints.
     - ~/wrench (WrenchStamped): with contact.wrench_link, once a call of `publish`.
-    - the topics of FORCES that the plant offers: at contact.publish_rate while there
-      are subscribers.
+    - ~/contact_wrenches, ~/joint_reactions (MultiDOFJointState), as far as the plant
+      offers them: at contact.publish_rate while there are subscribers.
     - the topics of CommandInput: joint forces.
     - ~/accelerations (Float64MultiArray): if joints have prescribed accelerations.
     - ~/state (JointState): if states can be set; only while the plant is paused.
@@ -481,7 +483,7 @@ class PlantTopics:
         at rest.
 
         Args:
-            message: State of all joints of the channels.
+            message: State of all joints of the channels, by name in any order.
         """
         if not self.node.active or self.channels.place is None:
             return

@@ -81,7 +81,10 @@ class SceneTopics:
                 publisher.publish(make())
 
     def _poses(self) -> np.ndarray:
-        """Return the poses of the links in the world, (links, 4, 4)."""
+        """Return the poses of the links in the world, (links, 4, 4).
+
+        They are in the order of the description, without links that the model lacks.
+        """
         return np.asarray(self._kinematics(self.plant.q))
 
     def _transforms(self, fixed: bool) -> Any:

@@ -38,8 +38,8 @@ def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
 def pace_values(pace: Pace) -> dict[str, Any]:
     """Return the real-time factor and counts of cycles by name, for /diagnostics.
 
-    The factor is a string, "unknown" if it is not known yet; the counts are of cycles,
-    missed cycles and lost periods.
+    The keys are "real-time factor", a string, "unknown" if it is not known yet, and the
+    counts "cycles", "missed cycles" and "lost periods".
     """
     factor = pace.real_time_factor
     return {
@@ -132,9 +132,10 @@ class RoundTrips:
     def values(self) -> dict[str, str]:
         """Return percentiles of the last and of all times by name, for /diagnostics.
 
-        Four entries: p50 of the last times; p99 of the last times; p50, p99 and p99.9
-        of all, in one string with commas; the longest time. Each value is a string of
-        numbers in microseconds; percentiles are "nan" without times.
+        Four entries: "round trip p50 [us]" and "round trip p99 [us]" of the last RECENT
+        (2000) times; of all, "all round trips p50, p99, p99.9 [us]", in one string with
+        commas, and "longest round trip [us]". Each value is a string of whole numbers;
+        percentiles are "nan" without times.
         """
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]

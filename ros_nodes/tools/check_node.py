@@ -264,7 +264,7 @@ def _lacks(fault: Fault, lacking: list[str]) -> bool:
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
     """Return the largest change of each effort in a second, (n,) [N·m/s | N/s].
 
-    It is the parameter effort_slew; if unset, the effort limit in FULL_EFFORT seconds.
+    It is the parameter effort_slew; if unset, the effort limit in FULL_EFFORT (0.05 s).
 
     Args:
         control: Parameters of the controller by name.
@@ -501,7 +501,8 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
     """Return why log or diagnostics are wrong after a fault; empty if they are right.
 
     They must satisfy until, logs, says and unsaid of the fault, and no new line of the
-    log may be longer than LONGEST_LINE. until is sought in new lines, logs in all.
+    log may be longer than LONGEST_LINE. until is sought in new lines; logs must be in
+    exactly one of all lines.
 
     Args:
         fault: The fault.
@@ -523,7 +524,7 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
-    """Return the time from `onset` until the effort remains zero [s], or NaN.
+    """Return the time from `onset` to the first of the last zero efforts [s], or NaN.
 
     NaN: it does not remain zero, or there are no efforts.
 

@@ -393,7 +393,8 @@ def _move(arguments: argparse.Namespace) -> int:
 def _check_tool(arguments: argparse.Namespace) -> None:
     """Set the defaults of `dyn move --to`, and check its numbers.
 
-    They are speed and turn; with --rpy, quaternion is set from it.
+    They are speed (0.1 m/s) and turn (0.5 rad/s); with --rpy, quaternion is set from
+    it.
 
     Raises:
         SettingError: A number is not valid.
