@@ -536,7 +536,8 @@ class ComputedTorqueNode(RobotNode):
 
         `request.data` is True to enable. Enabling is refused during a stop, which only
         a new activation ends. Enabling a disabled controller drops its trajectories.
-        Disabling is always accepted. Both are refused while the node is unconfigured.
+        Disabling is always accepted, and lasts until the next activation. Both are
+        refused while the node is unconfigured.
         success tells whether the request is accepted, message why or what it did.
         """
         response.success = False

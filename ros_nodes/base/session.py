@@ -113,7 +113,8 @@ class Session:
         their exceptions are logged and counted.
 
         Args:
-            kind: A newer job of the same kind supersedes an older one.
+            kind: A newer job of the same kind, of any session of the node, supersedes
+                an older one.
             make: Called by the worker; returns the result.
             take: Called in the thread of the node with the result, or with a DynError
                 if `make` raised.
@@ -169,7 +170,7 @@ class PeriodicJobs:
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function periodically, first one period from now.
+        """Call a function periodically in steady time, first one period from now.
 
         Args:
             period: Period, > 0 [s].

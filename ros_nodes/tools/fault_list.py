@@ -198,7 +198,7 @@ def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
     """Return the Fault of a failing solver or executor, see faulty_controller.
 
     Its name is solver-KIND, but "executor-blocked" for "blocking" and "lock-held" for
-    "holding".
+    "holding"; FaultStand.fail injects it.
 
     Args:
         kind: Key of faulty_controller.KINDS; not checked.
@@ -213,7 +213,8 @@ def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
 def _bad_solver(kind: str, meaning: str) -> Fault:
     """Return the Fault of a solver without valid effort.
 
-    Last good efforts must follow, then on_violation.
+    Last good efforts must follow, then on_violation, with diagnostics "ERROR: stopped:
+    torque not".
 
     Args:
         kind: Key of faulty_controller.KINDS.

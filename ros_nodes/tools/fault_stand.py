@@ -271,8 +271,9 @@ class FaultStand(NodeStand):
     def pipelined_transitions(self) -> Callable[[], bool]:
         """Request all transitions of a restart at once, ROUNDS times.
 
-        ROUNDS is 5. A round follows the last response of the previous one. Whether a
-        transition succeeds is not checked.
+        They are deactivate, cleanup, configure and activate; ROUNDS is 5; `doing`
+        becomes "restarted". A round follows the last response of the previous one.
+        Whether a transition succeeds is not checked.
 
         Returns:
             A function without arguments: whether the last request was answered, and

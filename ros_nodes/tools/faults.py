@@ -94,8 +94,9 @@ class Fault:
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the time after which the effort must be zero [s], by kind of fault.
 
-    The keys are the values of Fault.after. The time is math.inf where the stop holds a
-    position, with effort. The entries "state" and "cycle" are parts of such times: the
+    The keys are the values of Fault.after. A stop by "ramp" or "auto" lasts stop_time;
+    the time is math.inf where the stop ("hold") holds a position, with effort.
+    The entries "state" and "cycle" are parts of such times: the
     parameter state_timeout, and the time in which last good efforts are sent.
 
     Args:

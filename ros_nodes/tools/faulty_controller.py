@@ -159,7 +159,7 @@ class Blocker:
             node.every(LOOK, self.look)
 
     def look(self) -> None:
-        """Block for BLOCKED seconds if the signal has come, once per signal."""
+        """Block for BLOCKED seconds (2 s) if the signal has come, once per signal."""
         if FailingSolver.failing:
             FailingSolver.failing = False
             time.sleep(BLOCKED)

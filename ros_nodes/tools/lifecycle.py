@@ -124,7 +124,8 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Perform the transitions `arguments.transition`, labels or ids; return 0.
 
-    They are performed in their order; the first one that is not possible ends it.
+    They are performed in their order, and each success is printed; the first one that
+    is not possible ends it.
 
     Raises:
         SettingError: A transition is not available in the state of its turn.
@@ -240,12 +241,14 @@ def call(arguments: argparse.Namespace) -> int:
 def diagnostics(arguments: argparse.Namespace) -> int:
     """Print the last status of each name in /diagnostics.
 
+    They are heard until HEARD (2.5 s) after the first message.
+
     Args:
         arguments: Parsed arguments: node, whose values are printed, too; None: levels
             and messages of all nodes; timeout [s].
 
     Returns:
-        Exit status: 0; 1 if there is an ERROR.
+        Exit status: 0; 1 if an ERROR is printed.
 
     Raises:
         DynError: Nothing is heard within the timeout, or nothing of the node.

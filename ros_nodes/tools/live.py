@@ -117,7 +117,7 @@ class Live:
         since, seen = time.monotonic(), (self.nodes(), self.services())
 
         def settled() -> bool:
-            """Return whether nothing more is to be expected."""
+            """Note changes; return whether nothing more is to be expected."""
             nonlocal since, seen
             if (now := (self.nodes(), self.services())) != seen:
                 seen, since = now, time.monotonic()
@@ -155,7 +155,7 @@ class Live:
         name, nodes, since = full_name(name), self.nodes(), time.monotonic()
 
         def decided() -> bool:
-            """Return whether the node is there, or is not to be expected any more."""
+            """Note changes; return whether the node is there, or will not come."""
             nonlocal nodes, since
             if (now := self.nodes()) != nodes:
                 nodes, since = now, time.monotonic()

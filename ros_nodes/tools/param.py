@@ -90,6 +90,8 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Set the parameter `arguments.name` to the string `arguments.value`; return 0.
 
+    Success is printed.
+
     The string is read as a value of the parameter's type; if that is dynamic or not
     set, of the type of its value; without a value, of the type that the string has.
 

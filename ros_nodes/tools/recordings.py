@@ -133,7 +133,7 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
     """Identify the robot, and write and print the result.
 
     NAME.parameters.csv is written, then NAME.dyn.yaml or, with --urdf, NAME.urdf; with
-    --plot also two pictures, and with --report the report.
+    --plot also NAME.parameters.png and NAME.friction.png, and with --report the report.
 
     Args:
         result: Evaluation of the robot before.

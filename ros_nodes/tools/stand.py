@@ -84,7 +84,7 @@ class NodeStand:
             there are stamps; times: copies of each state; lost: function of the index,
             whether the state is lost; burst: number of states sent at once; jitter:
             largest delay [s].
-        last: Last effort before `begin`, (n,) [N·m | N].
+        last: Last effort before `begin`, (n,) [N·m | N]; zero before the first.
         restored: Number of calls of `restore`.
         seen: Received efforts, by COMMANDS or APPLIED.
         said: Level and message of the last diagnostics by node.
@@ -376,7 +376,7 @@ class NodeStand:
 
         A response may be lost: a node that has not yet discovered its client drops it.
         The state then tells whether the transition was made; if not, it is requested
-        again. `doing` is not changed.
+        again. `doing` is not changed. `transition` is that of activate or deactivate.
 
         Raises:
             DynError: It fails, or there is no service or no response in time.
