@@ -173,8 +173,8 @@ class SimulatorNode(RobotNode):
         """Advance by the periods that are due, and publish the state.
 
         A step that fails pauses the simulation, is logged, and published on
-        /diagnostics. The state is published even then, or while paused.
-        Does nothing while the node is inactive.
+        /diagnostics. The state is published even then, or while paused. Does nothing
+        while the node is inactive.
         """
         if not self.active:
             return

@@ -151,8 +151,9 @@ class FaultStand(NodeStand):
         """Send targets of a tool until `restore`, at the period of the states.
 
         Args:
-            topic: target_pose, target_twist, target_wrench or target_stiffness, below
-                the controller's name; with any other name a WrenchStamped is sent.
+            topic: target_pose (PoseStamped), target_twist (TwistStamped), target_wrench
+                or target_stiffness (WrenchStamped, as for any other name), below the
+                controller's name.
             numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;
                 linear]. Another count raises a ValueError when the first one is sent.
             frame: header.frame_id.

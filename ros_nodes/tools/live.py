@@ -187,7 +187,8 @@ class Live:
             kind: Type of the service.
             name: Name of the service.
             request: Request message.
-            seconds: Longest wait for the response, over all requests [s]; 0: `timeout`.
+            seconds: Longest wait for the response, over all requests, each for an equal
+                part [s]; 0: `timeout`.
             asked: Largest number of requests; 1 for requests that must not be repeated.
 
         Raises:
