@@ -77,8 +77,8 @@ def known_points(model, points):
     """Check points (link, (x, y, z)): a known link and three finite numbers.
 
     Raises UnsupportedError for an entry that is not a list or tuple of two items,
-    ModelError for an unknown link or for other numbers. Without a robot (None) no name
-    is checked, but the numbers are.
+    ModelError for an unknown link or for other numbers, TypeError if `points` is not
+    iterable. Without a robot (None) no name is checked, but the numbers are.
     """
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:

@@ -134,7 +134,10 @@ class VisualScene(ABC):
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the value of each slider, in the order of `sliders` [m | rad]."""
+        """Return the value of each slider, in the order of `sliders` [m | rad].
+
+        state: One state, (n,).
+        """
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
@@ -168,8 +171,9 @@ class VisualScene(ABC):
     ) -> Camera:
         """Return a camera that sees the parts in all poses.
 
-        It sees a cube of 1 m about the origin if there are no parts to be seen, or if a
-        corner or pose is not finite.
+        It stands 1.6 diagonals from the centre of the parts, in the direction `toward`.
+        It sees a cube of 1 m about the origin if there are no parts to be seen, or if
+        one of their corners or poses is NaN or infinite.
 
         Args:
             several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts.

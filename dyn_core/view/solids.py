@@ -30,8 +30,8 @@ class Triangles(NamedTuple):
     def scaled(self, factors: Sizes) -> Triangles:
         """Return the surface scaled by three factors along x, y, z.
 
-        If it is mirrored, the order of corners is reversed, so that it stays
-        counter-clockwise from outside.
+        If the product of the factors is not positive, the order of corners is
+        reversed, so that a mirrored surface stays counter-clockwise from outside.
         """
         faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
         return Triangles(self.vertices * np.asarray(factors, float), faces)
@@ -78,7 +78,8 @@ def ball(radius: float, around: int = AROUND) -> Triangles:
 
     Args:
         radius: Radius [m].
-        around: Number of corners of its equator.
+        around: Number of corners of each circle of latitude, at least 4; there are
+            around // 2 strips from pole to pole.
     """
     return _turned(_arc(radius, 0.0, np.pi, around // 2), around)
 
@@ -90,6 +91,8 @@ def ellipsoid(half_axes: Sizes) -> Triangles:
 
 def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
     """Return a closed cylinder about z, centred at the origin.
+
+    Its caps share no corners with its side, so that the edges are sharp.
 
     Args:
         radius, length: Radius and length [m].
@@ -116,6 +119,8 @@ def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
     """Return a cone with a base, about z: the base at z = 0, the tip at z = length.
+
+    The base shares no corners with the side, so that its edge is sharp.
 
     Args:
         radius: Radius of the base [m].
@@ -202,7 +207,7 @@ def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
 def _turned(profile: np.ndarray, around: int) -> Triangles:
     """Return the surface of revolution of a profile about z.
 
-    Triangles without area, at the poles, are left out.
+    Triangles whose area is exactly 0, as at r = 0, are left out; their corners stay.
 
     Args:
         profile: Points (r, z) from top to bottom, (n, 2) [m].

@@ -17,7 +17,8 @@ def solve_on_rows(name, problem, warm=None, **options):
         problem: Problem.
         warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s]; not
             changed; None: zeros.
-        options: Options of the solver; defaults are in ROW_SOLVERS.
+        options: Options of the solver; defaults are in ROW_SOLVERS; values are not
+            checked.
 
     Returns:
         ContactSolution: impulses, velocities G lambda + b, residuals, status and number
@@ -25,6 +26,7 @@ def solve_on_rows(name, problem, warm=None, **options):
 
     Raises:
         SettingError: `name` or an option is unknown.
+        numpy.linalg.LinAlgError: G is not finite.
     """
     x, *quality, count, status = solve_arrays(name, problem, warm, **options)
     u = problem.apply(x) + problem.b
@@ -43,8 +45,9 @@ def solve_arrays(name, problem, warm=None, **options):
         name: Name of a solver of ROW_SOLVERS.
         problem: ConstraintProblem.
         warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
-            None: zeros.
-        options: Options of the solver; defaults are in ROW_SOLVERS.
+            not changed; None: zeros.
+        options: Options of the solver; defaults are in ROW_SOLVERS; values are not
+            checked.
 
     Returns:
         Eight values: impulses (m,), primal, dual, complementarity, dissipation, law,
@@ -53,6 +56,7 @@ def solve_arrays(name, problem, warm=None, **options):
 
     Raises:
         SettingError: `name` or an option is unknown.
+        numpy.linalg.LinAlgError: G is not finite.
     """
     rows, nv = rows_of(problem, 0.0 if warm is None else warm)
     solver = RowSolver(name, rows, nv, **options)

@@ -49,6 +49,9 @@ class InteriorPoint(ContactSolver):
     def solve(self, problem, warm=None, max_iterations=200, tolerance=1e-12):
         """Return the solution of a problem.
 
+        Values of options are checked by a build, `dyn_core.contact.solve` and a World,
+        not here.
+
         Args:
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused; interior-point methods have their own start.
@@ -103,9 +106,10 @@ def _cones(problem):
 
     Returns:
         C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,
-        which come first, for finite bounds and for the normals of contacts with mu <
-        SMALL; then the number of rows of each contact's second-order cone, (mu normal,
-        tangents) with the contact's largest mu and d = 0.
+        which come first, for normals of contacts with mu < SMALL (the last contact
+        first), finite lower bounds, finite upper bounds; then for every contact the
+        number of rows of its second-order cone, (mu normal, tangents) with the
+        contact's largest mu and d = 0.
     """
     lower, upper = problem.bounds
     eye = np.eye(len(problem.offset))

@@ -300,15 +300,18 @@ class Lemke(ContactSolver):
     valid = {**ITERATION, "facets": _even}
 
     def relaxes(self, layout):
-        """Return the part of the law that is relaxed, as text; "" for planar friction.
+        """Return the part of the law that is relaxed, as text.
 
-        layout: Blocks of the problem.
+        "" unless a contact has two or more tangent rows. layout: Blocks of the problem.
         """
         round_cones = any(block.rows > 2 for block in layout.contacts)
         return "friction cones are pyramids" if round_cones else ""
 
     def solve(self, problem, warm=None, facets=8, max_iterations=10_000):
         """Return the solution of a problem.
+
+        Values of options are checked by a build, `dyn_core.contact.solve` and a World,
+        not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

@@ -44,6 +44,9 @@ class PrincipalPivoting(ContactSolver):
     def solve(self, problem, warm=None, max_iterations=10_000):
         """Return the solution of a problem.
 
+        Values of options are checked by a build, `dyn_core.contact.solve` and a World,
+        not here.
+
         Args:
             problem: Blocks, matrix, velocities and bounds. Contacts with friction,
                 which `build` refuses, are not noticed here.

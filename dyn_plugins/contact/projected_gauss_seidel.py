@@ -115,9 +115,9 @@ def _rates(layout, A, mu, relaxation):
     """Return a list, m: step of each row's impulse per velocity, times the relaxation.
 
     It is 1 / A_ii; both of two tangents have one over the largest eigenvalue of their
-    block of A. More tangents, in an ellipsoid, have one over the weighted row sum, a
-    bound with which the iteration does not diverge. Values <= 0 of A_ii, of the
-    eigenvalue or of the sum count as 1.
+    block of A, without weights. More tangents, in an ellipsoid, have one over the row
+    sum of |A| with friction weights, a bound with which the iteration does not diverge.
+    Values <= 0 of A_ii, of the eigenvalue or of the sum count as 1.
 
     Args:
         layout: Blocks.
@@ -187,7 +187,10 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
 
 def row_times(row, x):
-    """Return the dot product of two sequences of numbers of equal length."""
+    """Return the dot product of two sequences of numbers.
+
+    Raises ValueError for sequences of different lengths.
+    """
     return total(a * y for a, y in zip(row, x, strict=True))
 
 

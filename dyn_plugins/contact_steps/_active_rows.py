@@ -339,7 +339,7 @@ class _ContactPlace(NamedTuple):
 
         Args:
             V: Velocity of the body, a Motion in the base's axes.
-            f: Row of the contact's Jacobian, a Force.
+            f: Row of the contact's Jacobian, a Force; `mask` is not applied to it.
             axis: Unit vector of the row.
         """
         y = cross3(axis, V.ang)

@@ -54,8 +54,9 @@ class GyroscopicSlopes:
         """Return the derivative by parameters of the robot, nv x np.
 
         Args:
-            H_p: List: entry k is the derivative by the parameters, nv x np, of column k
-                of each root joint's own block of H. Missing entries count as zero.
+            H_p: List of Matrices, nv x np: in entry k, the rows of a root joint are the
+                derivative of column k of this joint's own block of H, k counted from 0
+                in each block. Columns beyond the list count as zero.
             C_p: Derivative of C by the parameters, nv x np.
         """
         changes = [{} for _ in C_p.rows[0]]
@@ -99,7 +100,10 @@ def turns(model):
 
 
 def _roots(model):
-    """Return the bodies whose joints connect them to the base, without followers."""
+    """Return the indices of the bodies whose joints connect them to the base.
+
+    Followers, which take their position from another joint, are left out.
+    """
     return [i for i in model.independent if model.parent[i] == 0]
 
 
@@ -113,8 +117,8 @@ def _inertia_rates(model, q):
     q: Joint positions, nq.
 
     Returns:
-        List, nv, of dicts (row, column) -> derivative of the entry of H; missing
-        entries are zero.
+        List, nv, of dicts (row, column) -> derivative of the entry of H, with both
+        triangles; missing entries are zero.
     """
     X, S, IC = [None], [None], list(model.I)
     for i, q_i in zip(model.bodies, split_q(model, q)[1:], strict=True):

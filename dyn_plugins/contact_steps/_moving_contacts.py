@@ -507,11 +507,11 @@ def constrained(inverse, momentum, moving):
         moving: The MovingContacts.
 
     Returns:
-        Tuple of the derivatives of u by q, qd, p, mu and gaps; E, nv x nv, the
-        derivative of u by the right side of the equation of motion; the number of
-        dependent rows; and the condition that dependent rows contradict each other by
-        q: next to this position they are independent. Without contacts E is `inverse`,
-        the number is 0.0 and the condition False.
+        Four values: a tuple of the derivatives of u by q, qd, p, mu and gaps; E,
+        nv x nv, the derivative of u by the right side of the equation of motion; the
+        number of dependent rows; and the condition that dependent rows contradict each
+        other by q: next to this position they are independent. Without contacts E is
+        `inverse`, the number is 0.0 and the condition False.
     """
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:

@@ -74,7 +74,8 @@ class DeepestPoints:
 
     Attributes:
         count: Number of points of the shape.
-        points: ContactCandidates of the deeper half; only gap, place, forces follow it.
+        points: ContactCandidates of the deeper half; only gap, place, forces follow it,
+            centre and radius are those of the shape's first points.
     """
 
     def __init__(self, points):
@@ -480,7 +481,7 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
         rule: Function of contact_biases.py.
         contact: The ContactCandidate.
         gap: Its gap [m].
-        motions: Motion of its body before the step, and after it without contacts.
+        motions: Body's motion (body axes) before the step, after it without contacts.
         dt: Step [s].
         parameters: Options of the rule, by name.
         approach: Normal velocity before the step [m/s]; None: from the motions.
@@ -540,7 +541,7 @@ class ContactCandidate:
         self.forces = [Force(cross3(self.place, axis), axis) for axis in self.turned]
 
     def placed(self, gap, place):
-        """Return a copy with another gap [m] and place (body coordinates [m])."""
+        """Return a copy with another gap [m], place (body axes [m]), and so forces."""
         return replace(self, gap=gap, place=place)
 
 
@@ -665,10 +666,9 @@ VALID = {"world": half_spaces, "links": linked_shapes, **CORRECTION}
 
 
 def step_options(erp):
-    """Return the options of a step and their defaults.
+    """Return a dict from the names of a step's options to their defaults.
 
-    Args:
-        erp: Default of the option erp, the fraction of an overlap that a step corrects.
+    erp: Default of the option erp, the fraction of an overlap that a step corrects.
     """
     return {
         "world": (HalfSpace(),),

@@ -91,7 +91,8 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     that stay on that side.
 
     With the step's own impulses as warm start, the contact solver only confirms them.
-    All points of a shape have rows, not only the deeper half as in contact_euler.
+    All points of a shape have rows, not only the deeper half as in contact_euler, so
+    that the impulses of a box or cylinder can differ from those of contact_euler.
     A shape that contact_euler refuses raises UnsupportedError when the Program is
     built, and a joint inertia of zero SingularError when it runs.
 
@@ -150,9 +151,10 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
         dx_next = A_m dx_m + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap
         A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
 
-    The set of touching contacts is taken as constant; gaps refer to the midpoint. A
-    shape that is no sphere, capsule, box or cylinder raises UnsupportedError when the
-    Program is built, and a joint inertia of zero SingularError when it runs.
+    The set of touching contacts is taken as constant; gaps refer to the midpoint; erp
+    is 0 unless given. A shape that is no sphere, capsule, box or cylinder raises
+    UnsupportedError when the Program is built, and a joint inertia of zero
+    SingularError when it runs.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
@@ -339,6 +341,9 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
 def _sizes(model, options):
     """Return the sizes of the Ports: "m" and "c" of a contact step, "nx" and "np".
+
+    nx is 2 nv, np the number of parameters of all paths. UnsupportedError: a shape is
+    no sphere, capsule, box or cylinder.
 
     options: Options of the solver; world, links and paths are read.
     """

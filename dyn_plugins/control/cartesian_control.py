@@ -91,11 +91,11 @@ def cartesian_impedance(
     rest_stiffness is an UnsupportedError: by the engine native when the Program is
     built, by plain and graph when it is called.
 
-    Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
-    x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
-    frame's origin), f_ref and ratio have 6 numbers, all [angular; linear]; energy_limit
-    [J]; q_rest nq, rest_stiffness and rest_damping nv. Those after stiffness may be
-    None: without this term; ratio and damping as in Tool.damper.
+    Inputs, and the one output tau, nv: those of CARTESIAN_CONTROL. pose_ref: position
+    [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref,
+    a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
+    linear]; energy_limit [J]; q_rest nq, rest_stiffness and rest_damping nv. Those
+    after stiffness may be None: without this term; ratio and damping as in Tool.damper.
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.
@@ -178,11 +178,11 @@ def operational_space(
     rest_stiffness is an UnsupportedError: by the engine native when the Program is
     built, by plain and graph when it is called.
 
-    Inputs and outputs: those of CARTESIAN_CONTROL. pose_ref: position [m], quaternion
-    x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref, a_ref (of the
-    frame's origin), f_ref and ratio have 6 numbers, all [angular; linear]; energy_limit
-    [J]; q_rest nq, rest_stiffness and rest_damping nv. Those after stiffness may be
-    None: without this term; ratio and damping as in Tool.damper.
+    Inputs, and the one output tau, nv: those of CARTESIAN_CONTROL. pose_ref: position
+    [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref,
+    a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
+    linear]; energy_limit [J]; q_rest nq, rest_stiffness and rest_damping nv. Those
+    after stiffness may be None: without this term; ratio and damping as in Tool.damper.
 
     Args:
         mass_matrix, gravity_force, coriolis_force: Slots of these problems.
@@ -315,9 +315,9 @@ class Tool:
         Beyond E the wrench keeps the size that it has there, in the metric of K.
 
         Args:
-            stiffness: K (6, 6). Its axes are the base's if reference is aligned, else
-                the axes of the reference pose.
-            energy_limit: E, not negative [J]; None: none.
+            stiffness: K (6, 6), symmetric, which is not checked. Its axes are the
+                base's if reference is aligned, else the axes of the reference pose.
+            energy_limit: E, not negative [J]; 0: no wrench; None: no limit.
         """
         if self._aligned:
             pull = turned(self._R_ref.T, stiffness @ turned(self._R_ref, self.e))
@@ -374,7 +374,8 @@ def _reference(pose_ref):
 
     The matrix turns vectors from the axes of the pose to those of the base. pose_ref:
     Position [m], then quaternion x, y, z, w. A quaternion whose length is not 1 within
-    0.001 raises QuaternionError when the Program runs; NaN passes.
+    0.001 raises QuaternionError when the Program runs; NaN passes. Others are
+    normalised.
     """
     quaternion = Vector(pose_ref[k] for k in range(3, 7))
     square = quaternion @ quaternion

@@ -70,7 +70,7 @@ def chains_of(model):
 def stacked(*parts):
     """Return a Matrix whose row n is vector n of each list, joined end to end.
 
-    parts: Lists of equal length of vectors or rows.
+    parts: Lists of equal length of vectors or rows, else ValueError.
     """
     rows = zip(*parts, strict=True)
     return Matrix([x for vector in row for x in vector] for row in rows)

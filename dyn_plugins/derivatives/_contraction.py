@@ -102,7 +102,8 @@ def motions(model, q, qd, qdd, f_ext):
 
     Args:
         model: Robot.
-        q, qd, qdd: By body, position, velocity and acceleration of its joint.
+        q, qd, qdd: By body, position, velocity and acceleration of its joint; entry 0
+            is not read.
         f_ext: By body, external force, body coordinates [N·m; N]; entry 0 is not read.
     """
     m = Motions(*([None] * (model.nb + 1) for _ in range(16)))

@@ -99,8 +99,8 @@ class Direction:
 def parameter_along(model, parameter, dp):
     """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None.
 
-    dp: A number, or as many numbers as the path has. Raises ModelError for an unknown
-    path, ValueError for another size of dp.
+    dp: As many numbers as the path has; if it has one, also the number itself. Raises
+    ModelError for an unknown path, ValueError for another size of dp.
     """
     if parameter is None:
         return {}
@@ -205,7 +205,8 @@ def forces_along(model, X, dh, along):
         along: The Direction.
 
     Returns:
-        List of Forces by body, entry 0 for the base; along.df_ext itself for "body".
+        List of Forces by body, entry 0, for the base, zero; along.df_ext itself for
+        "body".
 
     Raises:
         UnsupportedError, ModelError: A point of f_ext_points is not valid, as in

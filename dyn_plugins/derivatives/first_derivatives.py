@@ -50,7 +50,7 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
 
     Returns:
         dtau_dq, dtau_dqd and H, each a dict of blocks by pair (i, j) of bodies of which
-        one is an ancestor of the other, or i = j.
+        one is an ancestor of the other, or i = j: rows of joint i, columns of joint j.
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body

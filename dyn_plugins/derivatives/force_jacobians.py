@@ -28,7 +28,7 @@ def id_force_jacobian(model, q, coordinates):
 
     Args:
         coordinates: Coordinates of the forces: body (each body's own), or base (about
-            the base's origin).
+            the base's origin); others raise UnsupportedError when the Program is built.
 
     Source: KIM-4.5 (external force), from RBDA, section 5.3.
     """
@@ -48,7 +48,7 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
     Args:
         mass_matrix_inverse: Solver of MASS_MATRIX_INVERSE.
         coordinates: Coordinates of the forces: body (each body's own), or base (about
-            the base's origin).
+            the base's origin); others raise UnsupportedError when the Program is built.
 
     Source: KIM-4.5, KIM-4.6 (dqdd/dx = -H^-1 dID/dx).
     """
@@ -70,7 +70,7 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
     Args:
         mass_matrix_inverse: Solver of MASS_MATRIX_INVERSE, for the open tree.
         coordinates: Coordinates of the forces: body (each body's own), or base (about
-            the base's origin).
+            the base's origin); others raise UnsupportedError when the Program is built.
 
     Source: KIM-3.2 (67)-(69), differentiated.
     """

@@ -50,7 +50,8 @@ def hd_derivatives(
 
     Inputs and outputs: those of HD_DERIVATIVES; f_ext by body, the base first. After
     tau_u and qdd_v come the derivatives of tau_u by q, qd, qdd_u and tau_v, then of
-    qdd_v by the same.
+    qdd_v by the same. u are the prescribed coordinates, v the others, both in the order
+    of qd.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.

@@ -108,7 +108,9 @@ def _weighted_motions(model, m, weights):
 
 
 def with_few_weights(model, m, state, weights):
-    """Return the results of second_derivatives for weights that are mostly zeros.
+    """Return the results of second_derivatives, fast for weights of mostly zeros.
+
+    They are right for all weights.
 
     Args:
         model: Robot.
