@@ -80,10 +80,11 @@ def articulated_bodies(model, q, qd, tau, f_ext):
     the base first.
 
     Returns:
-        qdd, nv; A, nb x 6, classical accelerations [rad/s²; m/s²]; F, nb x 6, the force
-        that the parent exerts through the joint [N·m; N]; Ihat, nb x 6 x 6, and Zhat,
-        nb x 6: inertia and bias force of the articulated body. All in body coordinates.
-        In a cluster Ihat and Zhat leave out its other bodies.
+        qdd, nv; A, nb x 6, true classical accelerations, without an offset by gravity
+        [rad/s²; m/s²]; F, nb x 6, the force that the parent exerts through the joint
+        [N·m; N]; Ihat, nb x 6 x 6, and Zhat, nb x 6: inertia and bias force of the
+        articulated body. All in body coordinates. In a cluster Ihat and Zhat leave out
+        its other bodies, and F includes the forces of those further out.
 
     Source: TAZZ-3.2, TAZZ-3.3, TAZZ-3.4, TAZZ-3.5, TAZZ-3.6, TAZZ-3.7; with gears
     TAZZ-5.1, TAZZ-5.3.

@@ -180,6 +180,8 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
             coordinate.
         ModelError: A link is unknown, or a joint unknown, fixed or locked.
 
+    Those of rows come when the Program is built; those of joint_rows as in delassus.
+
     Source: TAZZ-6.5; LCP-2.
     """
     table = []
@@ -229,7 +231,8 @@ def operational_inertia(model, q, frame, reference, part, damping):
     Args:
         frame: Name of the link; an unknown one raises ModelError when built.
         reference: Axes and point of J: local, world (base axes at the base's origin) or
-            aligned (base axes at the frame's origin).
+            aligned (base axes at the frame's origin); others, and those of `part`,
+            raise UnsupportedError when built.
         part: Rows of the Jacobian J: full, angular or linear.
         damping: Added to the diagonal before inversion [1/(kg·m²) | 1/kg].
 
@@ -257,10 +260,10 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
-    `velocity` [m/s] and the impulses Lambda [N·s] have three numbers for each point,
-    along the base axes. Without damping, linearly dependent rows raise SingularError
-    with the point's number, from 0, and link when the Program runs. So does a singular
-    joint inertia, with the name of the joint.
+    `velocity` [m/s] and the impulses Lambda [N·s] are flat, (m,), with three numbers
+    for each point in turn, along the base axes. Without damping, linearly dependent
+    rows raise SingularError with the point's number, from 0, and link when the Program
+    runs. So does a singular joint inertia, with the name of the joint.
 
     Inputs and outputs: those of POINT_IMPULSE; q, qd and qd_next by body, the base
     first; entry 0 of qd_next is None.

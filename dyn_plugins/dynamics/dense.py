@@ -11,7 +11,8 @@ def bias(model, q, qd, f_ext):
 
         C(q, qd) = ID(q, qd, 0)
 
-    Inputs and outputs: those of BIAS_FORCE; q, qd, f_ext and C by body, the base first.
+    Inputs and outputs: those of BIAS_FORCE; q, qd, f_ext and C by body, the base first;
+    entry 0 of C is None.
 
     Source: RBDA, section 6.1; RBD5-3.6.
     """

@@ -135,7 +135,8 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
 
     A singular inertia of the others raises SingularError when the Program runs.
 
-    Inputs and outputs: those of HYBRID_DYNAMICS; f_ext by body, the base first.
+    Inputs and outputs: those of HYBRID_DYNAMICS; f_ext by body, the base first. u are
+    the prescribed coordinates, v the others, both in the order of qd.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k) of

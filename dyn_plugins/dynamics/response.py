@@ -27,9 +27,9 @@ def response(model, q, tau, f_ext):
 
         dqdd = H^-1 (tau + sum_i J_i.T f_ext_i),   da_i = J_i dqdd
 
-    tau and f_ext are the changes of force. The first result is dqdd, the second da, in
-    body coordinates. A singular joint inertia raises SingularError when the Program
-    runs.
+    tau and f_ext are the changes of force. The first result is dqdd, the second da,
+    nb x 6 without the base, in body coordinates. A singular joint inertia raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of RESPONSE; q, tau, f_ext and qdd by body, the base
     first.
@@ -90,7 +90,8 @@ def cross_response(model, q, moved, pushed):
 
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
-    Omega is 6 x 6, of [angular; linear] by [moment; force]. Acceleration and force are
+    Omega is 6 x 6, of [angular; linear] by [moment; force], zeros if one of the links
+    is fixed to the base. Acceleration and force are
     each in the coordinates of their link. A singular joint inertia raises SingularError
     when the Program runs.
 

@@ -413,18 +413,19 @@ def payload_filter(
 
     Inputs and outputs: those of PAYLOAD_ESTIMATION. tau, dt [s]: joint forces and time
     since the cycle before. Noises (nv), prior (10, before the first cycle) and drift
-    (10, of the change in a second) are standard deviations. memory: the last result of
-    the cycle before; zeros at first. The results are pi; its covariance, 10 x 10;
-    the mean square of the normalized prediction errors, 0 without a prediction (first
-    cycle, dt <= 0); 1 if the cycle has updated pi, else 0; 1 if the payload has
-    changed, else 0; and the next `memory`. Only coordinates that move the link are
-    used.
+    (10, of a random walk after a second; it grows with the square root of time) are
+    standard deviations. memory: the last result of the cycle before; zeros at first.
+    The results are pi; its covariance, 10 x 10; the mean square of the normalized
+    prediction errors, 0 without a prediction (first cycle, dt <= 0); 1 if the cycle has
+    updated pi, else 0; 1 if the payload has changed, else 0; and the next `memory`. Of
+    tau and effort_noise only coordinates that move the link are used, of velocity_noise
+    all.
 
     Args:
         frame: Name of the link that carries the payload; one that no joint moves raises
             UnsupportedError when the Program is built, an unknown one ModelError.
         gate, alarm: Thresholds, as a number of standard deviations of a normal variable
-            with the same probability.
+            that is above it with the same probability, one-sided.
         window: Time constant of the mean of the prediction errors [s].
 
     Source: R. Kalman, A New Approach to Linear Filtering and Prediction Problems, J.
@@ -484,7 +485,7 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
         q: Joint positions, nq.
         link: CarriedLink.
         pi: Ten inertial parameters of the payload.
-        velocity_noise: Standard deviations of qd, nv.
+        velocity_noise: Standard deviations of qd, nv; all are used.
     """
     H, carried = join_matrix(model, crba(model, split_q(model, q))), link.inertia(pi)
     bare = [list(H.rows[k]) for k in link.way]
@@ -573,7 +574,7 @@ def _trend(last, errors, dt, window, alarm):
 
 
 def _limit(n, deviations):
-    """Return the chi-square quantile with the probability of a normal quantile.
+    """Return the chi-square quantile with the one-sided probability of a normal one.
 
     Args:
         n: Degrees of freedom; 0 gives 0.0.

@@ -26,8 +26,9 @@ def centroidal_matrix(model, q):
 
         h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
 
-    h_G is [angular; linear]. The second result is the centre of mass, base axes [m]. A
-    mass of zero raises SingularError when the Program runs.
+    h_G is [angular; linear]. The second result is the centre of mass, base axes [m].
+    Both are of the moving bodies, without links fixed to the base. A mass of zero
+    raises SingularError when the Program runs.
 
     Inputs and outputs: those of CENTROIDAL_MATRIX; q by body, the base first.
 
@@ -79,8 +80,8 @@ def centre_of_mass(model, q, qd, qdd):
 
         m com' = linear part of h,   m com'' = linear part of dh/dt
 
-    All in base axes, gravity not included. A mass of zero raises SingularError when the
-    Program runs.
+    All in base axes, gravity not included, of the moving bodies, without links fixed to
+    the base. A mass of zero raises SingularError when the Program runs.
 
     Inputs and outputs: those of CENTRE_OF_MASS; q, qd and qdd by body, the base first.
 

@@ -34,7 +34,7 @@ def _velocities(model, q, qd):
 
 
 def first_moment(model, X):
-    """Return the sum of m_i c_i over the bodies, in base coordinates, 3 [kg·m].
+    """Return the sum of m_i c_i over the moving bodies, base coordinates, 3 [kg·m].
 
     Args:
         model: Robot.
@@ -104,8 +104,9 @@ def momentum(model, q, qd):
 
         h = sum_i X_i_0.T I_i v_i
 
-    Both in base axes, h [angular; linear]; rotors (armature) have no momentum. A mass
-    of zero raises SingularError when the Program runs.
+    Both in base axes and of the moving bodies, without links fixed to the base; h is
+    [angular; linear]; rotors (armature) have no momentum. A mass of zero raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of MOMENTUM; q and qd by body, the base first.
 

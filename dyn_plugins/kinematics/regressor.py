@@ -114,7 +114,8 @@ def _alone(model, parts):
 def _joined(model, columns):
     """Return the Matrix of columns in independent coordinates, nv rows.
 
-    Forces of followers are added to their leaders'. No columns: a Matrix of no rows.
+    Forces of followers, times the ratio, are added to their leaders'. No columns: a
+    Matrix of no rows.
 
     columns: Dicts from body index to a Vector of joint forces; missing bodies are zero.
     """

@@ -150,8 +150,9 @@ def loop_hd_derivatives(
         dtau_u = Z_u dx + H_uv dqdd_v - A_u.T dlambda
 
     The results are tau_u, qdd_v and lambda, then the derivatives of tau_u by q, qd,
-    qdd_u, tau_v and p, the same of qdd_v, and of lambda. An invalid path, point or
-    entry of `prescribed` raises UnsupportedError or ModelError when built.
+    qdd_u, tau_v and p, the same of qdd_v, and of lambda. u are the prescribed
+    coordinates, v the others, both in the order of qd. An invalid path, point or entry
+    of `prescribed` raises UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of LOOP_HD_DERIVATIVES; f_ext by body, the base first.
 
@@ -223,15 +224,17 @@ def loop_id_derivatives(
         A_p.T dlambda = Z_p dx - dtau_p,   dtau_a = Z_a dx - A_a.T dlambda
 
     q, qd and qdd count as independent variables. The results are tau_a and lambda, then
-    the derivatives of tau_a by q, qd, qdd, tau_p and p, and the same of lambda. A_p
-    without full rank is a SingularError. An invalid path, point or entry of `active`
-    raises UnsupportedError or ModelError when built.
+    the derivatives of tau_a by q, qd, qdd, tau_p and p, and the same of lambda. tau_a
+    and tau_p are in the order of qd, whatever the order of `active`. A_p without full
+    rank is a SingularError. An invalid path, point or entry of `active` raises
+    UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of LOOP_ID_DERIVATIVES; f_ext by body, the base first.
 
     Args:
-        active: Names of the joints with motors; None: model.active_joints. Another
-            number of passive coordinates than rows is an UnsupportedError when built.
+        active: Names of the joints with motors; None: model.active_joints, without
+            loops all joints. Another number of passive coordinates than rows is an
+            UnsupportedError when built.
         residual: Largest residual of a row and of its derivatives [m | rad, and per s,
             s²], else an InfeasibleError; None: not checked.
         paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
@@ -289,7 +292,8 @@ def _hybrid_sizes(model, options):
 
     options: Options of the solver; paths and prescribed are read. In `prescribed` an
     unknown joint raises ModelError; a follower, a coordinate that does not exist or
-    occurs twice, and an entry of another form raise UnsupportedError.
+    occurs twice, and an entry of another form raise UnsupportedError. An unknown path
+    raises ModelError.
     """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
@@ -299,7 +303,8 @@ def _inverse_sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
     Names: "na", "np" and "m" of inverse_sizes, and "k" numbers of the parameter paths.
-    Raises UnsupportedError unless rows and passive coordinates are as many.
+    Raises UnsupportedError unless rows and passive coordinates are as many, ModelError
+    for an unknown path.
 
     options: Options of the solver; active and paths are read.
     """

@@ -97,7 +97,8 @@ def _projected_slopes(model, q, qd, dt):
         H s = A.T x,   A s = -f,   q_next = q (+) s
         H r = A.T y,   A r = -A qd,   qd_next = qd + r
 
-    Both pairs of equations are differentiated at constant s, x, r and y.
+    Both pairs of equations are differentiated at constant s, x, r and y. Dependent rows
+    raise SingularError when the Program runs.
 
     Args:
         model, q, qd, dt: As of `projected`; the robot has loops.

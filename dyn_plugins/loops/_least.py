@@ -410,7 +410,8 @@ def _divided(values, scales):
 def scales_of(weight, size):
     """Return `weight` as a list of floats; ones for None.
 
-    Raises UnsupportedError if it has not `size` entries.
+    Raises UnsupportedError if it has not `size` entries. Zeros, by which later code
+    divides, and negative numbers are not refused.
     """
     if weight is None:
         return [1.0] * size

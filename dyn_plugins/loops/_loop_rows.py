@@ -225,7 +225,7 @@ def _end(model, X_0, link, place):
     Args:
         model: Robot.
         X_0: Transform from the base to each body.
-        link: Name of the link; None: the base, body 0.
+        link: Name of the link (ModelError if unknown); None: the base, body 0.
         place: Transform from the link (the base) to the loop's frame.
     """
     if link is None:

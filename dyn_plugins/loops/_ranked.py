@@ -158,9 +158,9 @@ def _unit(v):
 
 
 def _put(k, value, vectors):
-    """Return the list of vectors with element k replaced by `value`; k may be traced.
+    """Return a list of the vectors with element k replaced by `value`.
 
-    A negative k replaces none.
+    k is a float and may be traced; one outside the list, such as -1.0, replaces none.
     """
     return [  # k is a float, so it is compared with a margin
         where(logical_and(k > i - 0.5, k < i + 0.5), value, vector)

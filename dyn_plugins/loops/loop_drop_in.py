@@ -75,7 +75,7 @@ def rnea_loops(
 
     Args:
         active: Names of the joints with motors; an unknown one raises ModelError when
-            built. None: model.active_joints.
+            built. None: model.active_joints, without loops all joints.
         residual: Largest residual of a row, of its rate and, with least_norm, of its
             acceleration [m | rad, and per s, s²], else InfeasibleError; None: not
             checked, for measured states.
@@ -131,7 +131,8 @@ def motor_sizes(model, options, name="rnea_loops"):
     """Return no sizes, {}; raise UnsupportedError for more motors than freedoms.
 
     The motor forces would not be unique. Robots without loops, and solvers with
-    dependent="least_norm", are not checked.
+    dependent="least_norm", are not checked so. An invalid entry of `active` raises
+    UnsupportedError, an unknown, fixed or locked joint ModelError.
 
     Args:
         model: Robot.

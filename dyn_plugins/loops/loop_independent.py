@@ -70,7 +70,7 @@ def independent_coordinates(model, independent):
         UnsupportedError: There are more or fewer of these coordinates than degrees of
             freedom (nv minus the rows of loops), or an entry is invalid, as in
             prescribed_coordinates.
-        ModelError: A joint is unknown.
+        ModelError: A joint is unknown, fixed or locked.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent

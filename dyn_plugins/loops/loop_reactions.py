@@ -84,7 +84,7 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
     Args:
         active: Names of the joints with motors; an unknown one raises ModelError when
-            built. None: model.active_joints.
+            built. None: model.active_joints, without loops all joints.
         coordinates, part: Axes and reference point, and part of f; see joint_reactions.
         gravity: true: f_net includes the weight; offset: f_net supports it.
 

@@ -99,7 +99,7 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
         lambda = -(A_v H_vv^-1 A_v.T)^-1 (A qdd_r + dA/dt qd + 2 a A qd + b² f)
 
     with qdd_r of the open tree. If rows depend on each other, the Program raises
-    SingularError, which names one of them.
+    SingularError, which names one of them; a singular joint inertia raises it, too.
 
     Args:
         model: Robot, with the joint friction and springs that act.
@@ -209,12 +209,13 @@ def loop_hybrid_dynamics(
         A_v qdd_v = -A_u qdd_u - dA/dt qd;   (tau_u, qdd_v) with A.T lambda added to tau
 
     The results are tau_u, qdd_v and lambda, unique if A_v has full row rank; else a
-    SingularError names a row. With
-    dependent="least_norm" there may be more rows than free coordinates: tau_u is then
-    not unique, and the objective selects it. Only then the state and the given
-    accelerations are checked: they must satisfy the loops within residual and slack,
-    else an InfeasibleError names a row. Options that need least_norm raise
-    UnsupportedError without it when the Program is built, except residual.
+    SingularError names a row. u are the prescribed coordinates, v the others, both in
+    the order of qd. With dependent="least_norm" there may be more rows than free
+    coordinates: tau_u is then not unique, and the objective selects it. Only then the
+    state and the given accelerations are checked: they must satisfy the loops within
+    residual and slack, else an InfeasibleError names a row. Options that need
+    least_norm raise UnsupportedError without it when the Program is built, except
+    residual.
 
     Inputs and outputs: those of LOOP_HYBRID_DYNAMICS; f_ext by body, the base first.
 
@@ -339,10 +340,10 @@ def loop_inverse_dynamics(
 
         A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
 
-    with tau_r of the open tree. The results are tau_a and lambda. There must be as many
-    rows as passive coordinates, else building raises UnsupportedError. q, qd and qdd
-    must satisfy the constraints: a row that they open is an InfeasibleError. A_p
-    without full rank is a SingularError. objective, tolerance, slack and weight without
+    with tau_r of the open tree. The results are tau_a and lambda; tau_a and tau_p are
+    in the order of qd. There must be as many rows as passive coordinates, else building
+    raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row that they
+    open is an InfeasibleError. A_p without full rank is a SingularError. objective, tolerance, slack and weight without
     dependent="least_norm", and an invalid entry of `active`, raise UnsupportedError
     when the Program is built, an unknown joint ModelError.
 
@@ -355,7 +356,8 @@ def loop_inverse_dynamics(
 
     Args:
         active: Names of the joints with motors, or pairs (joint, index of one of its
-            coordinates), as in prescribed_coordinates; None: model.active_joints.
+            coordinates), as in prescribed_coordinates; None: model.active_joints,
+            without loops all joints.
         residual: Largest residual of a row and of its derivatives [m | rad, and per s,
             s²]; None: not checked.
         dependent: Treatment of rows that depend on each other for the passive
@@ -448,7 +450,7 @@ def motor_coordinates(model, active):
 
     Raises:
         UnsupportedError: An entry is invalid, as in prescribed_coordinates.
-        ModelError: A joint is unknown.
+        ModelError: A joint is unknown, fixed or locked.
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names

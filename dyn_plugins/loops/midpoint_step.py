@@ -37,8 +37,9 @@ def projected_midpoint(
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
-        rounds: Number of corrections of the positions, at least 1; each multiplies the
-            residual by about the first residual.
+        rounds: Number of corrections of the positions, at least 1, else
+            UnsupportedError when built; each multiplies the residual by about the first
+            residual.
         dependent: Treatment of rows that depend on each other: refuse: SingularError;
             least_norm: G^+ in place of G^-1, and least_norm as an option of the default
             in the slot forward_dynamics; None: as that option of the solver in the

@@ -85,8 +85,9 @@ def turned(r):
 def links(model, x):
     """Return directions r of the links, L = turned r / l, and joint distances [m].
 
-    Three lists of n-1; l is the nominal length of a link, from model.lengths. The
-    results of a link whose joints coincide are not finite.
+    Three lists of n-1; r has length 1 and leads from joint i to joint i+1; l is the
+    nominal length of a link, from model.lengths. The results of a link whose joints
+    coincide are not finite.
 
     Args:
         model: Planar chain.

@@ -171,7 +171,7 @@ def modes_while(model, touching):
 def jumps_to_rest(model, contact, v):
     """Return the velocity changes that stop joints on the ground; zero for others.
 
-    n Vectors [m/s]. contact: As in Touching; v: Velocities of the joints.
+    n Vectors [m/s], the whole -v, also on a half-plane that slides. contact: As in Touching; v: Velocities of the joints.
     """
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO
@@ -298,7 +298,7 @@ def bounds_of(model, i):
 
 
 def joint_rates(v, L):
-    """Return the rates of the joint angles, a list of n-1 [rad/s].
+    """Return the rates of the joint angles, a list of n-1 [rad/s]; the first of link 0.
 
     v: Velocities of the joints; L: normals of the links over their lengths, as `links`
     returns them.
@@ -333,7 +333,8 @@ def _beyond(i, sign, bound, r):
 def _reach(range_):
     """Return the cosine of the largest excess over a limit that is detected.
 
-    An angle counts as beyond its nearer limit, within 90 degrees. range_: upper - lower
+    An angle counts as beyond its nearer limit: up to half of 2 pi - range_, but at most
+    90 degrees. range_: upper - lower
     limit [rad]; infinite for an angle with one limit.
     """
     half = (TURN - range_) / 2

@@ -109,7 +109,7 @@ def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
     Args:
         chain: Planar chain.
         x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
-        tau: Torques, n [N·m]; None: zeros.
+        tau: Torques, n [N·m], the last without effect; None: zeros.
 
     Source: WAW-4.1 to WAW-4.5.
     """
@@ -135,7 +135,8 @@ def dense_accelerations(
         [C     0] [lambda] = [c]
 
     C has rows of links, lines and guides, and angles of active joints; they may be
-    linearly dependent.
+    linearly dependent. The answer has a, phi, support, tau, and whether the rows are
+    compatible and independent.
 
     Args:
         chain: Planar chain.
@@ -212,13 +213,14 @@ def random_chain(
 ) -> ChainCase:
     """Return a ChainCase of a random chain, whose velocities fit its links and lines.
 
-    F is that of `forces` for random torques, plus random forces; answer is empty.
+    It has chain, x, v, F and answer. F is that of `forces` for random torques, plus random forces; answer is empty.
 
     Args:
         seed: Of the random numbers.
         n: Number of joints, 1 or more (else ValueError); None: random, 2 to 8.
-        kinds: Kinds that a joint may have, one or more, of Constraints (else
-            ModelError); free is four times as likely as another.
+        kinds: Kinds that a joint may have, one or more (else ValueError); a kind that
+            Constraints does not know raises ModelError. free is four times as likely as
+            another.
         active: Probability that an angle is active; joint 0 only if it is not free.
         massive: Probability that a link has mass.
         still: Whether guided joints are at rest and no support accelerates.

@@ -204,7 +204,7 @@ def power_is_rate_of_object_energy(case: ObjectTrial) -> Pairs:
 
 
 def object_energy_is_kept(case: ObjectTrial) -> Pairs:
-    """d(T + V)/dt = efforts . qd;  T is quadratic in qd"""
+    """d(T + V)/dt = efforts . qd, friction included;  T is quadratic in qd"""
     qdd = case.other("object_closed_form")(case.q, case.qd, case.u)
     program = case.program()
     yield from _power(case, program, np.asarray(qdd))

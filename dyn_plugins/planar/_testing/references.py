@@ -167,8 +167,8 @@ REFERENCES = tuple(_CASES)
 def reference(name: str) -> ChainCase:
     """Return a case of REFERENCES; its answer has a, alpha, F_d and tau_w.
 
-    They are arrays (n, 2) or (n,) as in CHAIN_ACCELERATIONS. Raises KeyError for an
-    unknown name.
+    They are arrays (n, 2) or (n,) as in CHAIN_ACCELERATIONS: the last alpha and tau_w
+    and the first F_d are zero. Raises KeyError for an unknown name.
 
     Args:
         name: REF-1 .. REF-8.
