@@ -103,7 +103,8 @@ class VisualScene(ABC):
         """Return the surfaces of a role, made on first use and then stored.
 
         Args:
-            role: One of ROLES; other values are not refused.
+            role: One of ROLES; other values are not refused: a robot takes them as
+                INERTIA, a planar system has no such surfaces.
         """
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))

@@ -343,9 +343,10 @@ def loop_inverse_dynamics(
     with tau_r of the open tree. The results are tau_a and lambda; tau_a and tau_p are
     in the order of qd. There must be as many rows as passive coordinates, else building
     raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row that they
-    open is an InfeasibleError. A_p without full rank is a SingularError. objective, tolerance, slack and weight without
-    dependent="least_norm", and an invalid entry of `active`, raise UnsupportedError
-    when the Program is built, an unknown joint ModelError.
+    open is an InfeasibleError. A_p without full rank is a SingularError. objective,
+    tolerance, slack and weight without dependent="least_norm", and an invalid entry of
+    `active`, raise UnsupportedError when the Program is built, an unknown joint
+    ModelError.
 
     With dependent="least_norm" any number of motors is valid. With more rows than
     passive coordinates, the objective selects the solution. With fewer rows, there is a

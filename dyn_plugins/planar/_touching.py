@@ -171,7 +171,8 @@ def modes_while(model, touching):
 def jumps_to_rest(model, contact, v):
     """Return the velocity changes that stop joints on the ground; zero for others.
 
-    n Vectors [m/s], the whole -v, also on a half-plane that slides. contact: As in Touching; v: Velocities of the joints.
+    n Vectors [m/s], the whole -v, also on a half-plane that slides. contact: As in
+    Touching; v: Velocities of the joints.
     """
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO

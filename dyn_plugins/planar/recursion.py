@@ -25,9 +25,10 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     guided joint.
 
     Inputs and outputs: those of CHAIN_ACCELERATIONS, the outputs in its order:
-    accelerations of joints, link forces, torques of joints, angular accelerations of
-    joints, support forces and dropped equations (n x 2: 1 where that of the link after
-    the joint, of its angle, is dropped). Constraints of None are the chain's own.
+    accelerations of joints, link forces (n x 2: that of the link before each joint on
+    the joint, the first zero), torques of joints, angular accelerations of joints,
+    support forces and dropped equations (n x 2: 1 where that of the link after the
+    joint, of its angle, is dropped). Constraints of None are the chain's own.
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0

@@ -55,8 +55,8 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     One backward pass, then two forward passes for each joint with a unit force: O(n)
     for one joint, O(n²) for all pairs.
 
-    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN; constraints of None are the
-    chain's own.
+    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN; J is n x n x 2 x 2, by i, j, axis
+    of a_i, axis of F_j; constraints of None are the chain's own.
 
     Args:
         joint: Index of the joint the force acts on, 0 to n-1; other blocks are 0. None:
@@ -107,6 +107,8 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     """Return the torques for prescribed accelerations of active joints, in one pass.
 
         alpha_i(F with torques tau) = alpha_w,i of active joints,  tau = 0 elsewhere
+
+    tau is 0, too, where chain_recursion drops the equation of the angle.
 
     Inputs and outputs: those of CHAIN_TORQUES; constraints of None are the chain's own.
 

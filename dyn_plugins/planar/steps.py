@@ -196,6 +196,8 @@ def impact(before, touching):
 def correction(before, x, shorten, touching, v_next, dt, share):
     """Return what to add to v_next to correct position errors, n Vectors [m/s].
 
+    It is not yet scaled by least_share.
+
     Args:
         before: BeforeImpact of the impact.
         x: Positions of the joints, list of Vectors [m].
@@ -320,7 +322,8 @@ def accelerate(model, x, v, tau, modes, window):
         x, v: Positions and velocities of the joints, lists of Vectors.
         tau: Torques, n-1 or more; only the first n-1 count [N·m].
         modes: JointModes.
-        window: Time constant with which errors of the lengths decay [s], or None.
+        window: Time constant with which errors of the lengths decay [s]; None: they are
+            not corrected.
     """
     r, L, size = links(model, x)
     modes = while_taut(model, modes, x, v, window)

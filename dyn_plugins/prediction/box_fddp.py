@@ -36,7 +36,9 @@ class BoxFDDP(PlanSolver):
     def prepare(self, problem, **options):
         """Return a function from a PlanStart, with its guesses, to a PlanResult.
 
-        problem: ControlProblem. options: Those of the class, by name.
+        problem: ControlProblem. options: Those of the class, by name (max_iterations,
+        tolerance, second_derivatives); one left out has the default of the class.
+        Values are not checked here.
 
         Raises UnsupportedError for second derivatives that the robot has not, and the
         errors of PlanSolver.prepare.
@@ -62,8 +64,8 @@ class ILQR(PlanSolver):
         """Return a function from a PlanStart, with its guesses, to a PlanResult.
 
         The function does not use the guess of the states. problem: ControlProblem.
-        options: Those of the class, by name. Raises UnsupportedError for second
-        derivatives that the robot has not, and the errors of PlanSolver.prepare.
+        options: As of BoxFDDP. Raises UnsupportedError for second derivatives that the
+        robot has not, and the errors of PlanSolver.prepare.
         """
         return Descent(problem, gaps=False, **options)
 

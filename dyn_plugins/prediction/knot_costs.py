@@ -123,7 +123,8 @@ def _pose(cost, frames, target):
     """Return the displacement from the target pose to the frame, a list of numbers.
 
     cost.part is "position": 3 in base axes [m]; "orientation": 3, the rotation vector
-    in the target's axes [rad]; else the 6 of log_transform.
+    in the target's axes [rad]; else 6, [rotation; translation] of log_transform in the
+    target's axes [rad; m].
 
     Args:
         cost: Cost of kind "pose".
@@ -291,9 +292,10 @@ def knot_policy(
         x_next = step(x, tau) (+) (length - 1) gap
 
     The results are q_next, qd_next, tau and the value of knot_cost at q, qd and tau.
-    tau is clipped to its bounds. Without the input K it is tau_plan, clipped, and no
-    gap is added, also where k, gap and length are given; with K, all of them and q_plan
-    and qd_plan are needed. Errors of `step` pass through, and so do those of knot_cost.
+    tau is clipped to its bounds. K is nv x 2 nv; gap is 2 nv, of q, then of qd. Without
+    the input K tau is tau_plan, clipped, and no gap is added, also where k, gap and
+    length are given; with K, all of them and q_plan and qd_plan are needed. Errors of
+    `step` pass through, and so do those of knot_cost.
 
     Inputs and outputs: those of KNOT_POLICY.
 

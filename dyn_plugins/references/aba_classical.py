@@ -13,7 +13,7 @@ def aba_classical(model, q, qd, tau, f_ext):
     A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of FORWARD_DYNAMICS; q, qd, tau, f_ext and qdd by body,
-    the base first.
+    the base first; entry 0 of qdd is an empty Vector.
 
     Source: TAZZ-3.6; see articulated_bodies. Gravity acts as a force here, not as an
     acceleration of the base.

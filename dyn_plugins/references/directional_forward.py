@@ -90,7 +90,8 @@ def hd_directional_forward_mode(
     UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of HD_DIRECTIONAL, so the result is tau_u, qdd_v, dtau_u,
-    dqdd_v; f_ext and df_ext by body, the base first.
+    dqdd_v; u are the prescribed coordinates, v the others, both in the order of qd;
+    f_ext and df_ext by body, the base first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.

@@ -282,7 +282,8 @@ def hd_directional_table(
     or entry of `prescribed` raises UnsupportedError or ModelError.
 
     Inputs and outputs: those of HD_DIRECTIONAL, so the result is tau_u, qdd_v, dtau_u,
-    dqdd_v; f_ext and df_ext by body, the base first.
+    dqdd_v; u are the prescribed coordinates, v the others, both in the order of qd;
+    f_ext and df_ext by body, the base first.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, index

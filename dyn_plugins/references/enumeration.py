@@ -71,7 +71,7 @@ def _product(choices):
 
 
 def _differ(u, v, speed):
-    """Return whether two velocities u, v, (m,), differ by more than 1e-6 of `speed`."""
+    """Return whether an entry of u, v, (m,), differs by more than 1e-6 of `speed`."""
     return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
 
 
@@ -79,7 +79,7 @@ def _modes(problem):
     """Return two lists: blocks, each a list of rows (one, or a cone), and their modes.
 
     The modes of a block are a tuple. Modes of a cone: "stick", "slip", "off"; of a row:
-    "active", or a number, a finite bound. problem: ConstraintProblem.
+    "active", or a number, a finite bound [N·s | N·m·s]. problem: ConstraintProblem.
     """
     lower, upper = problem.bounds
     blocks, choices = [], []
@@ -99,6 +99,8 @@ def _modes(problem):
 
 def _candidates(problem, blocks, modes, A, b, thorough):
     """Yield candidate impulses, (m,), for a combination of modes.
+
+    Whether they satisfy the laws is not checked.
 
     Args:
         problem: Contact problem.
@@ -130,6 +132,8 @@ def _candidates(problem, blocks, modes, A, b, thorough):
 
 def _starts(A, b, x, active, rows, thorough):
     """Return a list of initial directions of sliding for a contact, of length one.
+
+    A direction has one number for each tangent row.
 
     For one tangent both directions; for more, the direction of the velocity without
     friction, and with `thorough`, or if that velocity is zero, directions all around.
@@ -254,6 +258,9 @@ class Enumeration(ContactSolver):
 
     def solve(self, problem, warm=None, unique=False, limit=20_000):
         """Return the solution of a problem; its iterations are the candidates tried.
+
+        The value of `limit` is checked by a build, `dyn_core.contact.solve` and a
+        World, not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

@@ -449,7 +449,8 @@ def _outputs(c, a, F_d, tau, steps):
 
     Args:
         c: Chain.
-        a, F_d, tau: Accelerations (n, 2), link forces (n, 2) and torques (n), by joint.
+        a, F_d, tau: Accelerations (n, 2), link forces (n, 2; row i by link i-1 on joint
+            i, row 0 zero) and torques (n), by joint.
         steps: Results of part1 or part2.
 
     Source: WAW-2.1 (alpha), WAW-5.4 (reactions).

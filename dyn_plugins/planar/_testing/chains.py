@@ -213,7 +213,8 @@ def random_chain(
 ) -> ChainCase:
     """Return a ChainCase of a random chain, whose velocities fit its links and lines.
 
-    It has chain, x, v, F and answer. F is that of `forces` for random torques, plus random forces; answer is empty.
+    It has chain, x, v, F and answer. F is that of `forces` for random torques, plus
+    random forces; answer is empty.
 
     Args:
         seed: Of the random numbers.
