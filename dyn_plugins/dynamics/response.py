@@ -91,9 +91,8 @@ def cross_response(model, q, moved, pushed):
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
     Omega is 6 x 6, of [angular; linear] by [moment; force], zeros if one of the links
-    is fixed to the base. Acceleration and force are
-    each in the coordinates of their link. A singular joint inertia raises SingularError
-    when the Program runs.
+    is fixed to the base. Acceleration and force are each in the coordinates of their
+    link. A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of CROSS_RESPONSE; q by body, the base first.
 

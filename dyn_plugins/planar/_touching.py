@@ -335,8 +335,7 @@ def _reach(range_):
     """Return the cosine of the largest excess over a limit that is detected.
 
     An angle counts as beyond its nearer limit: up to half of 2 pi - range_, but at most
-    90 degrees. range_: upper - lower
-    limit [rad]; infinite for an angle with one limit.
+    90 degrees. range_: upper - lower limit [rad]; infinite for an angle with one limit.
     """
     half = (TURN - range_) / 2
     return 0.0 if half >= TURN / 4 or range_ == float("inf") else cos(max(half, 0.0))
