@@ -91,9 +91,9 @@ def cartesian_impedance(
     rest_stiffness is an UnsupportedError: by the engine native when the Program is
     built, by plain and graph when it is called.
 
-    Inputs, and the one output tau, nv: those of CARTESIAN_CONTROL. pose_ref: position
-    [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref,
-    a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
+    Inputs and outputs: those of CARTESIAN_CONTROL, so the result is tau, nv. pose_ref:
+    position [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6,
+    v_ref, a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
     linear]; energy_limit [J]; q_rest nq, rest_stiffness and rest_damping nv. Those
     after stiffness may be None: without this term; ratio and damping as in Tool.damper.
 
@@ -178,9 +178,9 @@ def operational_space(
     rest_stiffness is an UnsupportedError: by the engine native when the Program is
     built, by plain and graph when it is called.
 
-    Inputs, and the one output tau, nv: those of CARTESIAN_CONTROL. pose_ref: position
-    [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6, v_ref,
-    a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
+    Inputs and outputs: those of CARTESIAN_CONTROL, so the result is tau, nv. pose_ref:
+    position [m], quaternion x, y, z, w, in the base. stiffness K and damping are 6 x 6,
+    v_ref, a_ref (of the frame's origin), f_ref and ratio have 6 numbers, all [angular;
     linear]; energy_limit [J]; q_rest nq, rest_stiffness and rest_damping nv. Those
     after stiffness may be None: without this term; ratio and damping as in Tool.damper.
 

@@ -29,8 +29,8 @@ def computed_torque(
     Joint friction, if it acts, is added to the result by the adapter, evaluated at
     qd_ref.
 
-    Inputs, and the one output tau, nv: those of TRACKING_CONTROL; kp [1/s²] and kd
-    [1/s] have a number for each coordinate, nv.
+    Inputs and outputs: those of TRACKING_CONTROL, so the result is tau, nv; kp [1/s²]
+    and kd [1/s] have a number for each coordinate, nv.
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
@@ -64,8 +64,8 @@ def joint_impedance(
     The robot's own inertia is left unchanged, so no force measurement is needed. Joint
     friction, if it acts, is added to the result by the adapter, evaluated at qd_ref.
 
-    Inputs, and the one output tau, nv: those of IMPEDANCE_CONTROL; stiffness K and
-    damping D have a number for each coordinate, nv.
+    Inputs and outputs: those of IMPEDANCE_CONTROL, so the result is tau, nv; stiffness
+    K and damping D have a number for each coordinate, nv.
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
@@ -118,8 +118,8 @@ def gravity_compensation(model, q, qd, kd, inverse_dynamics):
     Springs are balanced, too, if they act; the option joint_friction is an
     UnsupportedError when the Program is built.
 
-    Inputs, and the one output tau, nv: those of GRAVITY_CONTROL; kd [1/s] has a number
-    for each coordinate, nv.
+    Inputs and outputs: those of GRAVITY_CONTROL, so the result is tau, nv; kd [1/s] has
+    a number for each coordinate, nv.
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
