@@ -347,10 +347,7 @@ class NearAttributes:
     if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """Raise UnknownAttribute, or the AttributeError of a property again.
-
-            A name that begins with "__" raises a plain AttributeError.
-            """
+            """Raise UnknownAttribute; for __NAME__ or a property its AttributeError."""
             if name.startswith("__") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
             raise UnknownAttribute(self, name, self.OTHERWISE)
