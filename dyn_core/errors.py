@@ -10,169 +10,15 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from dyn_core.known_words import LISTED_BY, MEANT, OTHER_NAMES, SYNONYMS
+
 SHOWN = 12  # maximum number of valid names in a message
+_NAMES = 300  # and, where they are shortened, characters of all of them
 LONGEST = 600  # maximum characters of a message on one line
 MOST = 4000  # maximum characters of any message
 _INSIDE = ("dyn_core", "dyn_plugins", "ros_nodes", *sys.stdlib_module_names)
-LISTED_BY = {  # last word of a kind of name: the command that prints all of them
-    "command": "dyn --help",
-    "joint": "dyn info ROBOT",
-    "link": "dyn info ROBOT",
-    "problem": "dyn solvers",
-    "robot": "dyn robots",
-    "solver": "dyn solvers PROBLEM",
-    "target": "dyn export --help",
-}
-SYNONYMS = (
-    ("T", "t_end", "horizon", "duration"),
-    ("dt", "timestep", "period"),
-    ("t", "time", "times"),
-    ("gains", "K"),
-    ("poles", "eigenvalues"),
-    ("value", "cost"),
-    ("nq", "num_positions", "nqpos"),
-    ("nv", "n", "dof", "ndof", "njoints", "num_joints", "num_velocities", "nu"),
-    ("nb", "nbodies", "nbody", "num_bodies", "nlinks", "num_links"),
-    ("joint_names", "names", "joints", "getJointId"),
-    ("frame_names", "links", "link_names", "body_names", "getFrameId", "getBodyId"),
-    ("lower", "lowerPositionLimit", "lower_limits", "jnt_range", "limits", "qlim"),
-    ("upper", "upperPositionLimit", "upper_limits", "jnt_range", "limits", "qlim"),
-    ("velocity_limit", "velocityLimit"),
-    ("effort_limit", "effortLimit"),
-    ("neutral", "q0", "qz", "qpos0", "zero"),
-    ("random", "sample", "randomConfiguration", "random_configuration"),
-    ("mass", "total_mass"),
-    ("I", "inertias", "inertia"),
-    ("a_grav", "gravity"),
-    ("source", "path", "file", "filename", "urdf"),
-    ("q", "x", "qpos", "position", "positions", "states", "xs"),
-    ("qd", "v", "dq", "qvel", "velocity", "velocities"),
-    ("tau", "u", "us", "torque", "torques", "effort", "efforts", "controls"),
-    ("converged", "success"),
-    ("reason", "message"),
-    ("export", "to_c", "codegen", "generate"),
-    ("--time", "--t-end", "--duration"),
-    ("--dt", "--timestep", "--period"),
-    ("torque", "control", "effort"),
-    ("fk", "forward_kinematics"),
-    ("ik", "inverse_kinematics", "ikine_LM", "ikine_GN", "ikine_NR"),
-    ("arm7", "panda", "franka", "fer"),
-    ("robot_description_file", "robot", "urdf", "urdf_file"),
-    ("num_envs", "n_envs"),
-    ("linearize", "linearise", "fd_derivatives"),
-    ("end", "terminal", "final"),
-    ("pose", "position", "orientation"),
-    ("substeps", "frame_skip"),
-    ("x86-64", "amd64"),
-    # Solvers, with their names in Pinocchio, MuJoCo, Drake and the Robotics Toolbox;
-    # none whose results have the other sign.
-    ("rnea", "mj_inverse", "CalcInverseDynamics", "rne"),
-    ("gravity", "computeGeneralizedGravity", "gravload"),
-    ("bias", "nonLinearEffects", "qfrc_bias"),
-    ("coriolis", "CalcBiasTerm"),
-    ("coriolis_matrix", "computeCoriolisMatrix"),
-    ("crba", "mj_fullM", "CalcMassMatrix", "inertia", "mass_matrix", "M", "H"),
-    ("mass_matrix_inverse", "computeMinverse", "mj_solveM"),
-    ("aba", "mj_forward", "EvalTimeDerivatives", "accel"),
-    ("aba_loops", "constraintDynamics"),
-    ("id_derivatives", "computeRNEADerivatives", "mjd_inverseFD"),
-    ("fd_derivatives", "computeABADerivatives", "mjd_transitionFD"),
-    ("regressor", "computeJointTorqueRegressor"),
-    ("point_impulse", "impulseDynamics"),
-    ("forward_kinematics", "framesForwardKinematics", "mj_kinematics", "fkine"),
-    ("forward_kinematics", "CalcRelativeTransform"),
-    ("jacobian", "computeFrameJacobian", "mj_jac", "jacob0", "jacobe"),
-    ("jacobian", "CalcJacobianSpatialVelocity", "getFrameJacobian"),
-    ("jacobian", "computeJointJacobian", "computeJointJacobians"),
-    ("frame_bias_acceleration", "getFrameAcceleration", "mj_jacDot", "jacob0_dot"),
-    ("frame_bias_acceleration", "CalcBiasSpatialAcceleration"),
-    ("centre_of_mass", "centerOfMass", "subtree_com", "com"),
-    ("centre_of_mass", "CalcCenterOfMassPositionInWorld"),
-    ("centroidal_matrix", "jacobianCenterOfMass", "mj_jacSubtreeCom", "ccrba"),
-    ("centroidal_matrix", "computeCentroidalMap", "mj_angmomMat"),
-    ("centroidal_matrix", "CalcJacobianCenterOfMassTranslationalVelocity"),
-    ("energy", "computeKineticEnergy", "computePotentialEnergy", "kinetic_energy"),
-    ("energy", "mj_energyVel", "mj_energyPos", "potential_energy"),
-    ("energy", "CalcKineticEnergy", "CalcPotentialEnergy"),
-    ("computed_torque", "InverseDynamicsController"),
-    ("integrator", "method", "step"),
-    ("advance", "step"),
-    ("floating", "fixed_base", "free_flyer", "root_joint"),
-    ("mappings", "xacro_arguments"),
-    ("load_robot", "buildModelFromUrdf", "from_urdf", "load"),
-    ("load", "load_model", "RobotWrapper", "MultibodyPlant", "MjModel"),
-    ("list", "robots", "solvers"),
-    ("identify", "evaluate"),
-    ("to_csv", "to_pandas", "savez", "save"),
-    ("contacts", "contact_forces", "forces", "reports"),
-    ("animate", "film", "view", "render", "show"),
-    ("film", "save"),
-    ("gain", "gains", "K"),
-    ("operational_inertia", "computeDelassusMatrix", "inertia_x"),
-)  # of keywords, options, attributes and functions; the case of letters counts
-_GRAVITY = "gravity belongs to the robot: dyn.load(source, gravity=[0, 0, -1.6])"
-MEANT = (  # a valid name that tells where; unknown names; what to write instead
-    ("path", ("reference", "references", "q_ref", "target", "desired"),
-     "law.reference = goal, a position, before or in a law, is drawn as q_ref"),
-    ("half_spaces", ("friction", "mu", "material", "materials", "torsion", "rolling"),
-     "contact friction is mu of a material: extras={'materials': {'default': {'mu':"
-     " 0.5}}} of dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] for the"
-     " ground; of two surfaces sqrt(mu_a mu_b)"),
-    ("half_spaces", ("floor", "ground", "plane"),
-     "a World has the floor z = 0; half_spaces=[{'point': [0, 0, 0.1]}] moves it"),
-    ("controller", ("floor", "ground", "contact", "contacts"),
-     "contacts are those of a world: world='floor'"),
-    ("half_spaces", ("gravity",), _GRAVITY), ("controller", ("gravity",), _GRAVITY),
-    ("--world", ("--gravity",), _GRAVITY), ("f_ext_frame", ("gravity",), _GRAVITY),
-    ("effort_limits", ("gravity",), _GRAVITY),
-    ("f_ext_frame", ("payload",), "a payload is an input: inputs=['LINK.payload']"),
-    ("command_timeout", ("effort_limit", "effort_limits", "torque_limits", "tau_max"),
-     "limits of joint forces belong to the robot: effort of <limit>, or the sidecar"),
-    ("nq", ("mass_matrix", "inertia_matrix", "M", "H"),
-     "dyn.solver('crba').build(model)(q)"),
-    ("nq", ("jacobian", "J"), "dyn.solver('jacobian').build(model, frame=NAME)(q)"),
-    ("plan", ("mpc", "MPC", "nmpc", "ilqr", "iLQR", "ddp", "fddp", "mppi", "trajopt"),
-     "dyn.plan(model, costs).solve(q, qd), or Controller(model, mode='predictive')"),
-    ("--world", ("--floor", "--ground", "--plane", "--contacts"),
-     "contacts are those of a world: --world floor"),
-    ("--world", ("--friction", "--mu"),
-     "contact friction is mu of a material, in the sidecar or in a file of --world"),
-    ("--world", ("--view", "--show", "--film", "--gif"),
-     "--out run.npz, then dyn view run.npz"),
-    ("--film", ("--floor", "--ground"), "dyn sim ROBOT --world floor --out run.npz,"
-     " then dyn view run.npz"),
-    ("--film", ("--png", "--screenshot", "--image", "--snapshot"),
-     "--picture FILE.png"),
-    ("--commands", ("--robot",),
-     "dyn plot draws the columns of the file; no robot is needed"),
-    ("restarts", ("q0", "guess", "initial", "start"),
-     "near= is the position that the search starts from"),
-    ("rnea", ("ikine_LM", "ikine_GN", "ikine_NR"),
-     "dyn.inverse_kinematics(model, frame, pose)"),
-    ("frames", ("frame",), "a list of names: frames=['tool']"),
-    ("rnea", ("integrate",), "model.integrate(q, dv)"),
-    ("rnea", ("difference",), "model.difference(q0, q1)"),
-    ("shared", ("ros2_control",), "dyn export SOLVER ROBOT --form ros2_control has it"),
-    ("env_method", ("get_state", "set_state", "state", "task", "model"),
-     "its TaskVectorEnv is the attribute vector"),
-    ("doctor", ("version",), "dyn --version"),
-    ("computed_torque", ("gravity", "gravity_compensation", "impedance", "cartesian"),
-     "it is a mode of computed_torque: mode: NAME in a file of --params"),
-    ("cortex-m4f", ("stm32f3", "stm32f4", "stm32g4", "stm32l4", "nrf52", "cortex-m4"),
-     "a Cortex-M4 is --target cortex-m4f --dtype float32"),
-    ("cortex-m7", ("stm32f7", "stm32h7", "teensy4", "imxrt"),
-     "a Cortex-M7 is --target cortex-m7"),
-    ("cortex-m7", ("cortex-m0", "cortex-m3", "rp2040", "esp32", "avr", "arduino"),
-     "--form c is C99 source for any compiler"),
-)  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
-
-
-OTHER_NAMES = (
-    "names of Pinocchio, MuJoCo, Drake and the Robotics Toolbox:"
-    " docs/other_libraries.md"
-)
 
 
 def cut(message: str) -> str:
@@ -222,15 +68,18 @@ def unknown_name(
         name: The unknown name.
         valid: All valid names; "none" is listed if there are none.
         purpose: Restriction of the valid names ("valid for PURPOSE"); empty for none.
-        limit: Maximum number of listed names; None for all. A shortened list ends
-            with the command that prints all names of this kind, if there is one.
+        limit: Maximum number of listed names, of 300 characters in all; None for all. A
+            shortened list ends with the command that prints all names of this kind, if
+            there is one.
     """
     names = list(dict.fromkeys(valid))
     guess = guesses(name, names)
     group = str(name).split(".")[0] + "."  # for gains.kp: "gains.", as gains.JOINT.p
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
-    shown = ", ".join(map(one_line, names[:limit])) or "none"
-    cut = limit is not None and len(names) > limit
+    listed = [one_line(x) for x in names[:limit]]
+    while limit is not None and len(", ".join(listed)) > _NAMES and len(listed) > 1:
+        listed.pop()
+    shown, cut = ", ".join(listed) or "none", len(listed) < len(names)
     command = LISTED_BY.get(kind.split()[-1], "").replace("PROBLEM", purpose).rstrip()
     more = f", ... ({len(names)} in all{command and f': {command}'})" if cut else ""
     what = f" for {purpose}" if purpose else ""

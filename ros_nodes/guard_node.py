@@ -228,8 +228,9 @@ class GuardNode(TableNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: end a stop; without a stop, success is True as well.
 
-        Returns `response`, filled in. success is False, with the reason, while the
-        controller's last effort is not zero and came less than effort_timeout ago.
+        The end is published at once: ~/stopped False, and a beat. Returns `response`,
+        filled in. success is False, with the reason, while the controller's last effort
+        is not zero and came less than effort_timeout ago.
         """
         with self._changed:
             try:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import dyn_core
 from dyn_core.errors import (
-    OTHER_NAMES,
     SettingError,
     SignatureError,
     UnsupportedError,
     nearest,
     unknown_name,
 )
+from dyn_core.known_words import OTHER_NAMES
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.solving.help_pages import mentions, names_with_terms, summary

@@ -67,8 +67,8 @@ class Taylor(Number):
         Args:
             op: Name in OPERATIONS, or "loop".
             operands: Operands in order, of which this number is one; constants have
-                derivatives 0. Of "loop": the numbers of the state, its functions body
-                and cond, and the maximum number of rounds.
+                derivatives 0. Of "loop" four: the state, a sequence of numbers, its
+                functions body and cond, and the maximum number of rounds.
 
         Raises:
             UnsupportedError: The operation has no derivative rule.

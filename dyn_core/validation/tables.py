@@ -54,9 +54,9 @@ def shown(value: object) -> str:
 
 
 def label(name: object) -> str:
-    """Return a name for an error message, truncated to LONGEST characters.
+    """Return a name for an error message: a string cut to LONGEST (60) characters.
 
-    An object that is no string is represented by its repr, shortened, or its type.
+    Of an object that is no string it is the text of `shown`.
     """
     return name[:LONGEST] if isinstance(name, str) else shown(name)
 
@@ -176,7 +176,7 @@ class Quantity(Kind):
         return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
     def convert(self, where: str, value: Any) -> float:
-        """Return the value as a float.
+        """Return a value for which `takes` is true as a float; others are not checked.
 
         Raises:
             ModelError: It is not finite, or outside the range.

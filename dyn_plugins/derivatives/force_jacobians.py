@@ -61,9 +61,9 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 
         dqdd_df_ext[:, i] = P J_i.T,   P = H^-1 - H^-1 A.T G^-1 A H^-1,   G = A H^-1 A.T
 
-    A has the rows of the loops. Linearly dependent rows and a singular H raise
-    SingularError when the Program runs; without loops the result is that of
-    fd_force_jacobian.
+    The result is nv x nb x 6, body 1 first, by [moment; force]. A has the rows of the
+    loops. Linearly dependent rows and a singular H raise SingularError when the Program
+    runs; without loops the result is that of fd_force_jacobian.
 
     Inputs and outputs: those of FD_FORCE_JACOBIAN.
 

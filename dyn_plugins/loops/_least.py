@@ -80,7 +80,7 @@ def refuse_idle(solver, chosen, dependent):
     Args:
         solver: Solver with the option `dependent`; options changed by with_options
             count as given.
-        chosen: Options of its build that were given.
+        chosen: Options of its build that were given, a mapping by name.
         dependent: Value of that option.
     """
     changed = {**solver.changed_options, **chosen}

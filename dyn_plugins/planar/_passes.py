@@ -164,9 +164,13 @@ class ChainJoint:
 def pass_back(model, r, L, modes):
     """Return the n ChainJoints by joint: inverse inertias, from the end to the start.
 
+    An equation with a vanishing pivot is left out and marked in `dropped`; nothing is
+    raised.
+
     Args:
         model: Planar chain.
-        r, L: Directions of the links and their normals over their lengths (links).
+        r, L: Results of `links`: unit directions of the links, n-1, and these turned by
+            +90 degrees, over the lengths.
         modes: JointModes.
     """
     joints = [None] * model.n

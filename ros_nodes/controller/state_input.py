@@ -68,8 +68,8 @@ class StateInput:
         """Return whether a state that arrives now is skipped for other callbacks.
 
         If answers take longer than the period of the states, a state is always waiting,
-        and services would wait behind more and more of them. States are never skipped
-        while parts are merged.
+        and services would wait behind more and more of them. So `answered` begins a
+        rest, and states are skipped until it ends; never where there is a `merger`.
 
         Args:
             t: Time, monotonic [s].

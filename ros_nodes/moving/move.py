@@ -164,7 +164,8 @@ def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
 
     Args:
         live: Connection whose executor is spun meanwhile.
-        poses: Poses of the tool so far, at least one; a subscription appends to it.
+        poses: Poses of the tool so far, at least one, position [m] and quaternion x, y,
+            z, w, (7,) each; a subscription appends to it.
         path: The path.
     """
 

@@ -35,9 +35,10 @@ def _work(
     nv: int,
     pushes: bool,
 ) -> tuple[float, float, float]:
-    """Return the sums of lambda (u+ + push), |lambda| (|u-| + |u+|) and u-² / response.
+    """Return sums: lambda (u+ + push), |lambda| (|u-| + |u+|), fastest |u-| / response.
 
-    All leave out loops, gears and prescribed joints, as z does, which becomes Y.T
+    `fastest` is the largest free velocity of all rows: solvers find impulses up to a
+    part of it, divided by the response of the row. All leave out loops, gears and prescribed joints, as z does, which becomes Y.T
     lambda of the other rows. u: Work, (rows,).
     """
     for i in range(nv):
@@ -46,15 +47,18 @@ def _work(
     multiply(rows, rows.support, rows.y, blocks, z, u)
     for i in range(nv):
         z[i] = 0.0
-    power, size, motion = 0.0, 0.0, 0.0
+    power, size, motion, fastest = 0.0, 0.0, 0.0, 0.0
+    for k in range(blocks):
+        for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+            fastest = max(fastest, abs(rows.b[i]))
     for k in range(blocks):
         if facts.role[k] > FRICTION:
             continue
         add_block(rows, rows.support, rows.y, k, rows.impulse, z)
-        speed = rows.b[rows.start[k]] - facts.bias[rows.start[k]]
-        motion += speed * speed / max(row_response(rows, k, 0), 1e-300)
-        for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+        for row in range(rows.count[k]):
+            i = rows.start[k] + row
             before = rows.b[i] - facts.bias[i]
+            motion += fastest * abs(before) / max(row_response(rows, k, row), 1e-300)
             after, push = before + u[i], 0.0
             if pushes and facts.role[k] <= PUSHING:
                 push = min(facts.bias[i], 0.0)
@@ -79,8 +83,8 @@ def work_of_contacts(arrays, record):
 
     u- is the velocity that loops, gears and prescribed joints alone would leave, u+
     that after the step. What a push or a rebound asks for (bias < 0) is the law's own.
-    The scales are the sum of the terms' sizes, and the energy of the motion u- of first
-    rows, which the tolerance of a solver is a part of.
+    The scales are the sum of the terms' sizes, and the work that impulses of all rows
+    do which would stop the fastest one: what a solver leaves is a part of it.
     """
     step, x, blocks = arrays.prepare_again(record), record.impulse, len(record.ids)
     if not len(x):

@@ -91,7 +91,10 @@ def random_costs(rng, model, knots):
 
     def custom(when):
         return cost.custom(
-            lambda model, q, qd, tau: [q[0] * qd[-1] - 0.3, 0.1 * tau[0]],
+            lambda model, q, qd, tau: [
+                q[0] * qd[-1] - 0.3,
+                0.1 * (qd if when == "end" else tau)[0],
+            ],
             weight(rng, 2),
             when,
         )

@@ -276,10 +276,12 @@ def solve_step(
 ) -> bool:
     """Assemble and factorise K = 1 + Y.T S Y, and solve for the step.
 
+        K dz = Y.T d,   du = Y dz,   dx = d - S du
+
     Args:
         rows, blocks: Problem, and its number of blocks.
         work: Work arrays; reads newton.slopes. newton.center is d, and becomes dx;
-            newton.du becomes Y dz.
+            newton.dz and newton.du are set.
         unknowns: Number of coordinates in the envelope.
         slips: Whether S is not symmetric.
 

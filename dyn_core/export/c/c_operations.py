@@ -471,9 +471,10 @@ class CFunctions:
         return self._text(head, lines)
 
     def _fma(self) -> str:
-        """Return the C code of PREFIX_fma(x, y, z): instruction, or that of fused.py.
+        """Return the C code of PREFIX_fma(x, y, z) of doubles.
 
-        The C preprocessor chooses. The latter has the helper PREFIX_fma_scaled.
+        It is an instruction or the code of fused.py, which has the helper
+        PREFIX_fma_scaled; the C preprocessor chooses.
         """
         b, head = (
             self._code(is_fused=False),

@@ -230,12 +230,14 @@ def _payload_values(
 def _add_sampling(package: AmentPackage, cycle: str) -> bool:
     """Add the kernel of the rates of joint dampers; return whether there is one.
 
-    It is for gains that are stiffness and damping, of a robot without loops: the rates
-    of a tool without springs, with the gains d as damping of the joints.
+    It is added, as "sampling", for the cycle joint_impedance_cycle alone, whose gains
+    are stiffness and damping, of a robot without loops: the rates of a tool without
+    springs, with the gains d as damping of the joints. Errors of `add_kernel` pass
+    through.
 
     Args:
         package: Package.
-        cycle: Name of the cycle.
+        cycle: Name of the cycle, one of CYCLES.
     """
     model = package.model
     if cycle != _IMPEDANCE or model.loops:

@@ -26,7 +26,7 @@ _OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
     """Return (rows, columns) of a matrix's stored entries, in the order of storage.
 
-    None if all entries are stored, as in a dense matrix.
+    None if the matrix stays dense; a sparse one has places, even if all are stored.
 
     Args:
         tree: Robot.

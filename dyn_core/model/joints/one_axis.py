@@ -95,7 +95,7 @@ class _OneAxis(Joint):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis (3,), which is normalised."""
+        """Return the joint with this axis (3,), which is normalised; a pitch is 0."""
         return cls(axis)
 
     def geometry(self, what: str) -> list[Scalar]:
