@@ -35,11 +35,14 @@ def _work(
     nv: int,
     pushes: bool,
 ) -> tuple[float, float, float]:
-    """Return sums: lambda (u+ + push), |lambda| (|u-| + |u+|), fastest |u-| / response.
+    """Return the work lambda (u+ + push), its size, and what the solver's errors may do.
 
-    `fastest` is the largest free velocity of all rows: solvers find impulses up to a
-    part of it, divided by the response of the row. All leave out loops, gears and prescribed joints, as z does, which becomes Y.T
-    lambda of the other rows. u: Work, (rows,).
+        size: |lambda| (|u-| + |u+|),   errors: fastest (|u-| / response + |lambda|)
+
+    `fastest` is the largest free velocity of all rows: solvers find velocities up to a
+    part of it, and impulses up to that, divided by the row's response. All leave out
+    loops, gears and prescribed joints, as z does, which becomes Y.T lambda of the other
+    rows. u: Work, (rows,).
     """
     for i in range(nv):
         z[i] = 0.0
@@ -64,6 +67,7 @@ def _work(
                 push = min(facts.bias[i], 0.0)
             power += rows.impulse[i] * (after + push)
             size += abs(rows.impulse[i]) * (abs(before) + abs(after))
+            motion += abs(rows.impulse[i]) * fastest
     return power, size, motion
 
 
@@ -83,8 +87,8 @@ def work_of_contacts(arrays, record):
 
     u- is the velocity that loops, gears and prescribed joints alone would leave, u+
     that after the step. What a push or a rebound asks for (bias < 0) is the law's own.
-    The scales are the sum of the terms' sizes, and the work that impulses of all rows
-    do which would stop the fastest one: what a solver leaves is a part of it.
+    The scales are the sum of the terms' sizes, and the work of errors as large as the
+    fastest row, of which a solver's tolerance is a part.
     """
     step, x, blocks = arrays.prepare_again(record), record.impulse, len(record.ids)
     if not len(x):
