@@ -28,6 +28,7 @@ VELOCITIES = ("qd", "qdd", "tau", "command")
 KINDS = ("q", "qd", "qdd", "tau", "command", "q_ref")
 SUFFIXES = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}  # of units
 FORCE_UNITS = {"rad": "N·m", "m": "N"}  # units of joint forces by coordinate's unit
+LIMITS = {"effort_limit": "tau", "lower_limit": "q", "upper_limit": "q"}  # facts
 
 
 @known_keywords
@@ -150,7 +151,7 @@ class MotionRecord:
         They are read from facts["effort_limit"], where None is no limit. All are
         infinity if that is not a list of nv entries.
         """
-        return self._limits("effort_limit", "tau", np.inf)
+        return self._limits("effort_limit", np.inf)
 
     @property
     def position_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -160,8 +161,7 @@ class MotionRecord:
         facts["upper_limit"], where None is no limit. A fact that is not a list of nq
         entries means no limits.
         """
-        lower = self._limits("lower_limit", "q", -np.inf)
-        return lower, self._limits("upper_limit", "q", np.inf)
+        return self._limits("lower_limit", -np.inf), self._limits("upper_limit", np.inf)
 
     @property
     def beyond_limits(self) -> tuple[str, ...]:
@@ -173,13 +173,13 @@ class MotionRecord:
         passed = ((self.q < lower) | (self.q > upper)).any(axis=0)
         return tuple(np.array(self.names("q"))[passed].tolist())
 
-    def _limits(self, fact: str, kind: str, none: float) -> np.ndarray:
-        """Return the limits of a fact for the columns of a kind, (columns,).
+    def _limits(self, fact: str, none: float) -> np.ndarray:
+        """Return the limits of a fact of LIMITS, with `none` for no limit, (columns,).
 
-        `none` stands for no limit. All are `none` if the motion lacks the fact, or it
-        is not a list with one entry for each column.
+        All are `none` if the motion lacks the fact, or it is not a list with one entry
+        for each column.
         """
-        limits, count = self.facts.get(fact), len(self.names(kind))
+        limits, count = self.facts.get(fact), len(self.names(LIMITS[fact]))
         if not isinstance(limits, list) or len(limits) != count:
             return np.full(count, none)
         return np.array([none if x is None else float(x) for x in limits])
@@ -249,10 +249,10 @@ class MotionRecord:
         """Return the motion with the columns of a robot's coordinates, in its order.
 
         Names and units become the robot's; other columns are left out. Kinds that the
-        motion lacks stay None. Other fields stay: limits in `facts` are not sorted, so
-        that effort_limits and position_limits keep the old order. Numbered columns get
-        the robot's names, see `named_by`. This motion is not changed; it is returned
-        itself if its coordinates are the robot's.
+        motion lacks stay None. Limits in `facts` are those of the run, sorted like the
+        columns; a list of another length than the columns is left out. Other fields
+        stay. Numbered columns get the robot's names, see `named_by`. This motion is not
+        changed; it is returned itself if its coordinates are the robot's.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.
@@ -268,7 +268,14 @@ class MotionRecord:
                 asked = wanted.positions if kind in POSITIONS else wanted.velocities
                 order = _order(kind, asked, motion.names(kind), model.name)
                 columns[kind] = value[:, order]
-        return replace(motion, coordinates=wanted, **columns)
+        facts = dict(motion.facts)
+        for fact, kind in LIMITS.items():
+            limits, names = facts.pop(fact, None), motion.names(kind)
+            if isinstance(limits, list) and len(limits) == len(names):
+                asked = wanted.positions if kind in POSITIONS else wanted.velocities
+                by_name = dict(zip(names, limits, strict=True))
+                facts[fact] = [by_name.get(name) for name in asked]
+        return replace(motion, coordinates=wanted, facts=facts, **columns)
 
     def named_by(self, model: Model) -> MotionRecord:
         """Return the motion with a robot's names and units if its columns are numbered.

@@ -115,6 +115,30 @@ def test_columns_that_were_sorted_can_be_written_as_a_bag(tmp_path):
     assert motion.coordinates == read.coordinates
 
 
+def test_limits_are_sorted_with_the_columns():
+    """Each joint keeps its limits; a list of another length means none."""
+    model = dyn.load("arm7").lock({"joint3": 0.0})
+    record = run_record(dyn.simulate(dyn.load("arm7"), duration=0.01))
+    turned = record.of(model.reorder(model.joint_names[::-1]))
+    places = [record.column_indices("q")[name] for name in turned.names("q")]
+    np.testing.assert_array_equal(turned.q, record.q[:, places])
+    limits = (record.effort_limits, *record.position_limits)
+    sorted_limits = (turned.effort_limits, *turned.position_limits)
+    assert len({*limits[0]}) > 1
+    for old, new in zip(limits, sorted_limits, strict=True):
+        np.testing.assert_array_equal(new, old[places])
+    facts = {**record.facts, "effort_limit": [None, 2.0], "lower_limit": [0.0] * 6}
+    turned = replace(record, facts=facts).of(model)
+    np.testing.assert_array_equal(turned.position_limits[0], -np.inf)
+    facts = {"upper_limit": [4.0, 0.1], "effort_limit": [None, 2.0]}
+    names = ["joint2", "joint1"]
+    two = MotionRecord.of_joints(names, [0.0], [[3.0, 0.5]], facts=facts)
+    turned = two.of(dyn.load("two_link"))
+    assert two.beyond_limits == turned.beyond_limits == ("joint1",)
+    np.testing.assert_array_equal(turned.effort_limits, [2.0, np.inf])
+    assert turned.facts == {"upper_limit": [0.1, 4.0], "effort_limit": [2.0, None]}
+
+
 def test_commands_of_a_wrong_size_are_left_out_and_told(tmp_path):
     """A bag of a robot with a gripper, say: its commands are those of more joints."""
     library = pytest.importorskip("rosbags.rosbag2")
