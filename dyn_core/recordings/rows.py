@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import RowError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
@@ -192,7 +192,7 @@ def _by_chunks(
 
     Raises:
         SettingError: There is no row.
-        RowError: The Program has no result for a row; `rows` count within one call.
+        RowError: The Program has no result for a row.
     """
     if not len(t):
         raise SettingError("the motion has no row", "t")
@@ -201,7 +201,11 @@ def _by_chunks(
     bar = RowProgress(len(t), progress)
     for start in range(0, len(t), CHUNK):
         rows = slice(start, start + CHUNK)
-        result[rows] = program(*(x[rows] for x in (*columns, *more)))
+        try:
+            result[rows] = program(*(x[rows] for x in (*columns, *more)))
+        except RowError as error:  # its rows count within the chunk
+            at_fault = error.rows and [start + k for k in error.rows]
+            raise error.of_rows(at_fault) from None
         bar.show(min(start + CHUNK, len(t)))
     bar.end()
     return result

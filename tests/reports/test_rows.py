@@ -67,6 +67,26 @@ def test_forward_dynamics_undo_inverse_dynamics_of_any_motion(monkeypatch):
     np.testing.assert_allclose(back.qdd, qdd, atol=1e-9)
 
 
+MAST = """<robot name="mast"><link name="base"/><link name="b1"/><link name="b2">
+<inertial><origin xyz="0 0 1"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="turn" type="continuous"><parent link="base"/><child link="b1"/>
+<axis xyz="0 0 1"/></joint><joint name="tilt" type="continuous">
+<parent link="b1"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("chunk", [7, 20])
+def test_rows_without_a_result_count_within_the_motion(monkeypatch, chunk):
+    """Not within the call of the Program: an upright rod has no inertia about itself."""
+    monkeypatch.setattr(batches, "CHUNK", chunk)
+    model, q = dyn.load_urdf(MAST), np.full((20, 2), 0.5)
+    q[[9, 12], 1] = 0.0
+    motion = MotionRecord(coordinates_of(model), np.arange(20.0), q, q, tau=q)
+    with pytest.raises(dyn.SingularError, match=r"turn.* \(rows 9, 12\)$") as raised:
+        forward_dynamics(model, motion, engine="graph")
+    assert raised.value.rows == (9, 12)
+
+
 def test_a_solver_of_another_kind_is_refused():
     """By name, with those that would do."""
     model = dyn.load("two_link")
