@@ -6,6 +6,7 @@ from contact_bodies import box, free_ball, free_box, joint, link, robot, sphere
 
 import dyn_core as dyn
 from dyn_core.contact.derivatives import step_derivatives
+from dyn_core.contact.stepping import position_correction
 from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.spatial import Vector
@@ -256,3 +257,13 @@ def test_slopes_of_what_has_no_room_are_differences(stepper):
     for k, change in enumerate(1e-7 * np.eye(6)):
         wanted = model.difference(end(-change)[1], end(change)[1]) / 2e-7
         np.testing.assert_allclose(slopes[:, k], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("speeds", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])
+def test_a_chain_with_a_speed_that_is_no_number_is_not_slow(speeds):
+    """Whichever comes first: no limit holds for NaN."""
+    reach = np.zeros(2)
+    for speed in speeds:
+        position_correction._faster(1, speed, reach)
+    assert np.isnan(reach[1])
+    assert reach[0] == 0.0

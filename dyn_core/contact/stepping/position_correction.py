@@ -285,8 +285,8 @@ def find_reach(scene: Scene, step: StepArrays, state: int, used: int) -> None:
 
 @machine_code
 def _faster(root: int, speed: float, reach: FloatArray) -> None:
-    """Set reach[root] to a speed that is larger, or if one of both is NaN."""
-    if not speed <= reach[root]:
+    """Set reach[root] to a speed that is larger, or NaN, unless it is NaN."""
+    if speed > reach[root] or math.isnan(speed):
         reach[root] = speed
 
 
