@@ -469,6 +469,8 @@ def test_joints_are_prescribed_once():
     for names, twice in ((("ja", "ja"), "ja"), (("jb", "ja"), "ja")):
         with pytest.raises(dyn.SettingError, match=f"'{twice}' is prescribed twice"):
             dyn.ContactSimulator(model, {}, period=H, prescribed=names)
+        with pytest.raises(dyn.ModelError, match=f"'{twice}' is prescribed twice"):
+            ArrayStep(ContactModel(model), H, names)
 
 
 def test_the_forces_of_an_impact_are_its_impulses():
@@ -518,6 +520,22 @@ def test_a_solver_without_buffers_leaves_no_earlier_impulses():
     _, qd, record = arrays.step(0.0, q, np.zeros(6), np.zeros(6))
     assert record.status == "no_room"
     assert np.abs(qd).max() <= 1.001 * H * G_EARTH
+
+
+def test_a_flight_to_a_velocity_that_is_not_finite_is_an_error(monkeypatch):
+    """Of RK4, the last acceleration has no part in the position."""
+    model = pendulum()
+    sim = dyn.ContactSimulator(model, {"stepper": "event_driven"}, period=H)
+    bias, calls = sim.contact_model.bias, []
+
+    def overflows(*state):
+        calls.append(state)
+        return np.full(1, np.inf) if len(calls) == 4 else bias(*state)
+
+    monkeypatch.setattr(sim.contact_model, "bias", overflows)
+    with pytest.raises(dyn.NonFiniteError, match="the velocity is not finite"):
+        sim.advance(0.0)
+    assert len(calls) == 4
 
 
 def test_warm_starts_save_iterations():

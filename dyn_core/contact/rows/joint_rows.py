@@ -11,6 +11,7 @@ from dyn_core.contact.problem.layout import KINDS
 from dyn_core.contact.rows.constraints import Constraint, JointConstraints
 from dyn_core.contact.rows.step_tables import ROLES, DenseRows, JointRows
 from dyn_core.contact.rows.structure import Structure
+from dyn_core.errors import ModelError
 from dyn_core.model import Model
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -60,7 +61,8 @@ def joint_table(
         prescribed: Names of joints whose motion is prescribed.
 
     Raises:
-        ModelError: A name in `prescribed` is of no joint, or of a fixed or locked one.
+        ModelError: A name in `prescribed` is of no joint, or of a fixed or locked one,
+            or two are the same or move together.
     """
     constraints: list[Constraint] = []
     gaps: list[tuple[list[tuple[int, float]], float]] = []
@@ -77,6 +79,11 @@ def joint_table(
     by_joint: dict[str, list[int]] = {}
     for name in prescribed:
         motion = joints.prescribed(name)
+        if model.v_slice(name) in map(model.v_slice, by_joint):
+            valid = "each joint once, and no joint that follows one of them"
+            raise ModelError(
+                f"joint '{name}' is prescribed twice; valid: {valid}", name
+            )
         by_joint[name] = [len(constraints) + k for k in range(len(motion))]
         constraints += motion
     gaps += [([], 0.0)] * (len(constraints) - len(gaps))

@@ -79,7 +79,8 @@ class ArrayStep:
         Raises:
             SettingError: The step is not a finite number above 0.
             ModelError: A name in `prescribed` is of no joint, or of a fixed or locked
-                one. Errors of the build of Programs pass through.
+                one, or two are the same or move together. Errors of the build of
+                Programs pass through.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.of, self.h = contact_model, setup.h

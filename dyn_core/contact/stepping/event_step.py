@@ -330,7 +330,7 @@ class EventStep:
             forces: Applied forces.
 
         Raises:
-            NonFiniteError: A position is not finite.
+            NonFiniteError: The state at the end is not finite.
             LinAlgError: The inertia matrix is singular. Errors of Programs pass
                 through.
         """
@@ -350,6 +350,8 @@ class EventStep:
             a.append(acceleration(moved(model, q, dv), speed))
         weights = np.array([1, 2, 2, 1]) / 6
         way, after = h * (weights @ np.array(v)), qd + h * (weights @ np.array(a))
+        if not np.isfinite(after).all():
+            raise NonFiniteError("contacts: the velocity is not finite", "qd")
         report = self._free_report(t, q, qd, after, forces, h)
         return moved(model, q, way), after, Flight(q, qd, after, h, report)
 
@@ -447,10 +449,8 @@ class EventStep:
         gone = np.where(owner == PRESCRIBED, 0.0, facts.bias[:m])  # of gaps and errors
         approach, e = facts.approach[:blocks], facts.restitution[:blocks]
         fast = closing & (e > 0) & (approach < -world.restitution_threshold) & bouncing
-        facts.gap[:blocks], facts.rebound[:blocks] = (
-            0.0,
-            np.where(fast, -e * approach, 0),
-        )
+        facts.gap[:blocks] = 0.0
+        facts.rebound[:blocks] = np.where(fast, -e * approach, 0)
         rows.b[:m] -= gone
         facts.bias[:m] -= gone
         rows.b[first] -= facts.rebound[:blocks]

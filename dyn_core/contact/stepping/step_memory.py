@@ -86,7 +86,7 @@ class StepSetup:
 
         Raises:
             ModelError: A name in `prescribed` is of no joint, or of a fixed or locked
-                one.
+                one, or two are the same or move together.
             SettingError: The step is not a finite number above 0.
             DynError: Errors of the build of Programs pass through.
         """
