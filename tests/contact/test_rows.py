@@ -20,7 +20,12 @@ from dyn_core.contact.solvers.gauss_seidel import sweep
 from dyn_core.contact.solvers.laws.law_residuals import row_residuals
 from dyn_core.contact.solvers.proximal_newton import newton
 from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
-from dyn_core.contact.solvers.solver_memory import NO_BUFFER, allocate_solvers
+from dyn_core.contact.solvers.solver_memory import (
+    FACTORISATIONS,
+    ITERATIONS,
+    NO_BUFFER,
+    allocate_solvers,
+)
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import SettingError
@@ -340,6 +345,22 @@ def test_the_same_problem_has_the_same_bits(name):
         array[:] = new
     solver.solve(len(rows.kind), len(rows.b))
     np.testing.assert_array_equal(rows.impulse, fresh)
+
+
+@pytest.mark.parametrize("seed", (0, 10))
+def test_all_steps_are_counted(seed):
+    """Two methods of one step each, then those that refine an almost exact result."""
+    problem = random_contacts("pd", seed)
+    _, exact, _ = solved("coulomb_newton", problem, tolerance=1e-12)
+    error = np.random.default_rng(0).normal(size=exact.shape)
+    rows, nv = rows_of(problem)
+    rows.impulse[:] = exact * (1.0 + {0: 1e-5, 10: 1e-3}[seed] * error)
+    report, work = np.zeros(8), allocate_solvers(rows, nv)
+    m = len(rows.b)
+    assert solve_coulomb(rows, len(rows.kind), m, nv, work, report, 1, 1e-13, 0) == 0
+    refined = report[FACTORISATIONS]
+    assert refined == {0: 1.0, 10: 2.0}[seed]
+    assert report[ITERATIONS] == 2.0 + refined
 
 
 @pytest.mark.one_of(5)  # compiling both forms of one takes seconds

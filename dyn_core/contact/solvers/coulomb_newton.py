@@ -280,8 +280,7 @@ def _rounds(
             method.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         work: Work arrays; work.best and best_law are updated.
-        report: Set to the report of the last method, with the iterations of all but
-            `_polish`, (8,).
+        report: Set to the report of the last method, with the iterations of all, (8,).
         max_iterations: Largest number of Newton steps from each start.
         tolerance: Tolerance of all methods.
         splittings: Largest number of iterations of the last splitting; 0: only Newton
@@ -296,7 +295,8 @@ def _rounds(
     )
     total, length = report[ITERATIONS], SHORT
     _keep(rows, blocks, work, report)
-    status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+    status, steps = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+    total += steps
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = newton(
@@ -304,7 +304,8 @@ def _rounds(
         )
         total += report[ITERATIONS]
         _keep(rows, blocks, work, report)
-        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        status, steps = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        total += steps
     while status == MAX_ITERATIONS and length < splittings:
         _clear(rows, blocks)
         status = split(rows, blocks, m, nv, work, report, length, tolerance, 1.0)
@@ -316,14 +317,16 @@ def _rounds(
             )
             total += report[ITERATIONS]
             _keep(rows, blocks, work, report)
-        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        status, steps = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        total += steps
         length *= 3
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = split(rows, blocks, m, nv, work, report, splittings, tolerance, 1.0)
         total += report[ITERATIONS]
         _keep(rows, blocks, work, report)
-        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        status, steps = _polish(rows, blocks, m, nv, work, report, status, tolerance)
+        total += steps
     report[ITERATIONS] = total
     return status
 
@@ -332,8 +335,8 @@ def _rounds(
 def _polish(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     status: int, tolerance: float,
-) -> int:  # fmt: skip
-    """Refine nearly converged impulses by `newton_on_modes`; return the status.
+) -> tuple[int, float]:  # fmt: skip
+    """Refine nearly converged impulses by `newton_on_modes`.
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
@@ -345,15 +348,15 @@ def _polish(
 
     Returns:
         `status` if the steps do not converge, which leaves the impulses unchanged; else
-        the status of `_finish`.
+        the status of `_finish`. And the number of steps.
     """
     if not (status == MAX_ITERATIONS and report[4] <= SOLVED):
-        return status
+        return status, 0.0
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
     missing, steps = newton_on_modes(rows, blocks, m, nv, work, tolerance, STEPS, FIRM)
     if not missing <= tolerance:
-        return status
-    return _finish(rows, blocks, nv, work, report, tolerance, steps)
+        return status, steps
+    return _finish(rows, blocks, nv, work, report, tolerance, steps), steps
 
 
 @machine_code
