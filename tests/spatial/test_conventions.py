@@ -569,6 +569,20 @@ _WHOLE_Q, _WHOLE_V = np.ones(39), np.ones(38)
         (to.mujoco_free_velocity, [V[0], FREE[0]]),
         (to.mujoco_free_force, [FREE[0], _WHOLE_V]),
         (to.mujoco_jacobian, [_WHOLE_Q, np.ones((6, 38))]),
+        *[
+            (convert, [FREE[0], np.zeros(3), x, *more])
+            for x in (V[0][:4], np.ones(8))
+            for convert, more in (
+                (to.mujoco_cvel, ()),
+                (to.from_mujoco_cvel, ()),
+                (to.mujoco_cacc, (np.zeros(3),)),
+                (to.from_mujoco_cacc, (np.zeros(3),)),
+                (to.mujoco_cfrc, ()),
+                (to.from_mujoco_cfrc, ()),
+                (to.mujoco_xfrc, ()),
+                (to.from_mujoco_xfrc, ()),
+            )
+        ],
         (to.quaternion_to_wxyz, [FREE[0]]),
         (to.quaternion_from_wxyz, [FREE[0]]),
         (to.rotation, [FREE[0]]),

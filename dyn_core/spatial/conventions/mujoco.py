@@ -3,10 +3,9 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin. A pose or quaternion of another size raises ShapeError, and
-so does another number of entries of a free joint's velocity, acceleration or force;
-lengths of quaternions are not checked. Other wrong sizes are an IndexError or
-ValueError of NumPy, or give wrong numbers.
+body's axes at its origin. A pose, quaternion, velocity, acceleration or force of
+another size raises ShapeError; lengths of quaternions are not checked. Other wrong
+sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
         v: Velocity of the body [angular; linear], body axes, at its origin, (..., 6).
     """
     R, p = pose_parts(q)
-    x = turned(R, v)
+    x = turned(R, sized(v, 6, "v"))
     return joined(x[..., :3], x[..., 3:] + np.cross(x[..., :3], com - p))
 
 
@@ -187,7 +186,7 @@ def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
         cvel: data.cvel, (..., 6).
     """
     R, p = pose_parts(q)
-    ang, lin = np.split(np.asarray(cvel, float), 2, axis=-1)
+    ang, lin = np.split(sized(cvel, 6, "cvel"), 2, axis=-1)
     return turned(transposed(R), joined(ang, lin + np.cross(ang, p - com)))
 
 
@@ -204,7 +203,7 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     Returns:
         [angular; linear] about com, world axes, (..., 6).
     """
-    x = mujoco_cvel(q, com, a)
+    x = mujoco_cvel(q, com, sized(a, 6, "a"))
     return joined(x[..., :3], x[..., 3:] - g)
 
 
@@ -219,7 +218,7 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
         cacc: data.cacc, (..., 6), which includes -g.
         g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
-    x = np.asarray(cacc, float)
+    x = sized(cacc, 6, "cacc")
     return from_mujoco_cvel(q, com, joined(x[..., :3], x[..., 3:] + g))
 
 
@@ -237,7 +236,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
         [torque; force] about com, world axes, (..., 6).
     """
     R, p = pose_parts(q)
-    x = turned(R, f)
+    x = turned(R, sized(f, 6, "f"))
     return joined(x[..., :3] + np.cross(p - com, x[..., 3:]), x[..., 3:])
 
 
@@ -252,7 +251,7 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
         cfrc: data.cfrc_int or cfrc_ext, (..., 6).
     """
     R, p = pose_parts(q)
-    n, f = np.split(np.asarray(cfrc, float), 2, axis=-1)
+    n, f = np.split(sized(cfrc, 6, "cfrc"), 2, axis=-1)
     return turned(transposed(R), joined(n + np.cross(com - p, f), f))
 
 
@@ -266,7 +265,7 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
         c: Com in the body's frame (model.body_ipos), (..., 3) [m].
         f: Force on the body [moment; force], body axes, about its origin, (..., 6).
     """
-    n, f = np.split(np.asarray(f, float), 2, axis=-1)
+    n, f = np.split(sized(f, 6, "f"), 2, axis=-1)
     return swap_blocks(turned(pose_parts(q)[0], joined(n - np.cross(c, f), f)))
 
 
