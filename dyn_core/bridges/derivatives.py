@@ -145,7 +145,7 @@ class Derivatives:
         return {key: value for key, value in chosen.items() if key in names}
 
     def parameters(self) -> list[str]:
-        """Return the names of inputs that are parameters of the robot."""
+        """Return the names of inputs that are parameters of the robot, or `time`."""
         known = {port.name for port in self.program.signature.inputs}
         return [x.name for x in self.program.inputs if x.name not in known]
 
@@ -153,7 +153,8 @@ class Derivatives:
         """Return the Sources of derivatives of joint forces, by name of the parameter.
 
         Their output is dtau_dp, (..., nv, entries of the parameter). Only parameters
-        that are inputs of the Program are included, of links, joints and the robot.
+        that are inputs of the Program are included, of links, joints and the robot, and
+        the time of driven joints, which parameter_jacobian counts among them.
         Parameters of a link that are not in _LINEAR (mass, inertia, payload, armature),
         and the origin of a joint, have no solver of derivatives and are left out. Joint
         forces are linear in the parameters of _LINEAR, which their Source does not get
