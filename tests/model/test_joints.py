@@ -522,6 +522,15 @@ def test_bad_joints_are_refused_in_words(message):
     assert re.search(r"joints: j\b|'j'", str(caught.value))
 
 
+def test_a_fixed_joint_is_no_factor_of_a_product():
+    """Nor in a description made in Python: of files, the table of keys refuses it."""
+    links = tuple(LinkSpec(x, random_inertia(np.random.default_rng(0))) for x in "ab")
+    factors = tuple(JointSpec("f", x, "a", "b") for x in ("revolute", "fixed"))
+    joint = JointSpec("j", "product", "a", "b", factors=factors)
+    with pytest.raises(dyn.ModelError, match="'j': a fixed joint cannot be a factor"):
+        assemble(Build(Description("r", links, (joint,))))
+
+
 @pytest.mark.parametrize(
     ("pose", "nq", "message"),
     [

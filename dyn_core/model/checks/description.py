@@ -111,7 +111,7 @@ def _check_joint(joint: JointSpec) -> Joint | None:
 
     Raises:
         ModelError: Unknown type, a number, limit, axis or spring that is not valid, or
-            a product without factors.
+            a product without factors or with a fixed one.
     """
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:
@@ -128,7 +128,12 @@ def _check_joint(joint: JointSpec) -> Joint | None:
                 f"joint '{name}': a product needs a list of one or more factors", name
             )
         for factor in joint.factors:
-            _check_joint(factor)
+            if _check_joint(factor) is None:
+                raise ModelError(
+                    f"joint '{name}': a fixed joint cannot be a factor of a product;"
+                    f" valid: {', '.join(KINDS)}",
+                    name,
+                )
     return None if kind == "fixed" else _check_numbers(joint)
 
 
