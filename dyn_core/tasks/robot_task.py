@@ -124,7 +124,7 @@ class RobotTask:
         ShapeError: Raised when an environment is made, not by the constructor: a
             function returns an array of another shape.
         SettingError: The constructor got an unknown keyword, or no function where one
-            is needed; `outside` is not checked.
+            is needed.
     """
 
     name: str
@@ -152,7 +152,8 @@ class RobotTask:
             message = f"{self.name}: model is {shown(self.model)}; valid: a Model"
             raise ModelError(f"{message}, such as dyn.load('arm7')", "model")
         checked_limits(self)
-        for part in ("initial", "control", "observe", "reward", "over"):
+        outside = ("outside",) if self.outside is not None else ()
+        for part in ("initial", "control", "observe", "reward", "over", *outside):
             check_function(f"{self.name}: {part}", getattr(self, part), "a function")
         if self.stepping not in STEPS:
             message = f"{self.name}: stepping {self.stepping!r}; valid:"
@@ -487,7 +488,7 @@ class RobotTask:
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
-            SettingError: A function other than `outside` is replaced by something else.
+            SettingError: A function is replaced by something else.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

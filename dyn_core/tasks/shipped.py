@@ -8,7 +8,7 @@ end. States and observations have this project's order, and angles its zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from dyn_core.spatial import Vector
 from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.task import OPEN, UNIT, ObjectTask, Task
 from dyn_core.tasks.walker import Walker, walker_chain
+from dyn_core.validation import shown
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 PI = math.pi
@@ -508,8 +509,7 @@ def planar_task(name: str | Task, **changes: Any) -> Task:
 
     Raises:
         ModelError: An unknown task, attribute or parameter, an invalid value, or
-            `parameters` for a task of a chain.
-        TypeError: `parameters` is no mapping.
+            `parameters` that are no mapping or for a task of a chain.
 
     Source: WAW-15.5.
     """
@@ -526,5 +526,12 @@ def planar_task(name: str | Task, **changes: Any) -> Task:
                 f"{name.name} moves a chain; give it as system=make_chain(...)",
                 "parameters",
             )
-        changes["system"] = name.system.with_parameters(**parameters)
+        if not isinstance(parameters, Mapping):
+            raise ModelError(
+                f"{name.name}: parameters is {shown(parameters)}; valid: a mapping from"
+                f" name to number: {', '.join(name.system.parameters)}",
+                "parameters",
+            )
+        numbers = {str(key): value for key, value in parameters.items()}
+        changes["system"] = name.system.with_parameters(**numbers)
     return name.changed(**changes) if changes else name

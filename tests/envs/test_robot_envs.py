@@ -532,6 +532,7 @@ def test_tasks_can_be_pickled():
         ),
         ({"over": lambda b: b.q > 1.0}, ShapeError, r"over: .*got shape \(2, 2\)"),
         ({"over": lambda b: None}, ModelError, "over of two rows: None is no number"),
+        ({"outside": 3}, SettingError, "outside is 3; valid: a function"),
         (
             {"outside": lambda b: 1.0},
             ShapeError,

@@ -378,6 +378,15 @@ def test_bad_input_is_refused_in_words():
             dyn.ModelError,
             "motors must be 6",
         ),
+        *(
+            ("pendulum", {"parameters": wrong}, dyn.ModelError, message)
+            for wrong, message in (
+                ([1], r"parameters is \[1\]; valid: a mapping from .*: l, m, g"),
+                ("m", "parameters is 'm'; valid: a mapping"),
+                ({1: 2.0}, "1"),
+                ({"self": 2.0}, "self"),
+            )
+        ),
         ("pendulum", {"render_mode": "human"}, dyn.SettingError, "valid: rgb_array"),
         ("pendulum", {"max_episode_steps": 0}, dyn.SettingError, "whole number"),
         (

@@ -237,6 +237,14 @@ def test_a_replay_plays_pauses_and_ends(player):
     assert _placed(player) == pytest.approx(player.replay.poses(0.55), abs=1e-6)
 
 
+def test_without_a_run_nothing_is_played(viewer):
+    """Refused in words, and nothing has changed."""
+    for refused in (lambda: viewer.play(True), lambda: viewer.seek(0.1)):
+        with pytest.raises(dyn.UnsupportedError, match=r"valid: Viewer\(scene, replay"):
+            refused()
+    assert not viewer.playing
+
+
 def test_joint_forces_colour_the_bodies(player):
     """Bodies have the colour of their share of the effort limit, and their own again."""
     player.show_torque_colors(True)

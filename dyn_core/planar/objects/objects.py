@@ -115,7 +115,7 @@ class PlanarObject(System):
             (changes[path],) = entries_of(path, value, len(self.parameter(path)))
         return replace(self, parameters={**self.parameters, **changes})
 
-    def with_parameters(self, **numbers: Any) -> PlanarObject:
+    def with_parameters(self, /, **numbers: Any) -> PlanarObject:
         """Return the object with other parameters, checked.
 
         Raises:

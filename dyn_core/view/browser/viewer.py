@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import DynError
+from dyn_core.errors import DynError, UnsupportedError
 from dyn_core.validation.quoting import html_text
 from dyn_core.view import colors
 from dyn_core.view.browser.server import HOST, PORT, start_server, stop_server
@@ -509,14 +509,22 @@ class Viewer:
             self._follow()
             self.stage.place(self.scene.poses(self.state), shares, forces)
 
+    def _replayed(self) -> Replay:
+        """Return the replay. Raises UnsupportedError if there is none."""
+        if self.replay is None:
+            valid = "Viewer(scene, replay)"
+            raise UnsupportedError(f"the viewer has no run to show; valid: {valid}")
+        return self.replay
+
     def play(self, playing: bool) -> None:
         """Start or pause the replay; started at its end, it begins again at 0 s.
 
         Returns at once: `run` or `advance` move it. `playing`: whether it shall run.
-        Without a replay it raises AttributeError, after `playing` is set.
+        Without a replay it raises UnsupportedError.
         """
+        replay = self._replayed()
         with self._lock:
-            if playing and self.replay and self.time >= self.replay.duration:
+            if playing and self.time >= replay.duration:
                 self.seek(0.0)
             self.playing = playing
             self._button.label = PAUSE if playing else PLAY
@@ -525,19 +533,19 @@ class Viewer:
         """Show the replay at a time since its start [s], clipped to its duration.
 
         Sets `time` and `state`, the slider of the time and the mark of the curves.
-        Without a replay it raises AssertionError.
+        Without a replay it raises UnsupportedError.
         """
-        assert self.replay is not None
+        replay = self._replayed()
         with self._lock:
-            self.time = float(np.clip(when, 0.0, self.replay.duration))
-            self.state = self.replay.state(self.time)
+            self.time = float(np.clip(when, 0.0, replay.duration))
+            self.state = replay.state(self.time)
             # half a step of the slider
             if abs(self._line.value - self.time) > 5e-4:
                 self._following = True
                 self._line.value = self.time
                 self._following = False
             if self.curves is not None:
-                ended = self.time >= self.replay.duration
+                ended = self.time >= replay.duration
                 self.curves.mark(self.time, all_steps=ended or not self.playing)
             self.refresh()
 
