@@ -39,17 +39,17 @@ class RigidInertia:
     def of(cls, m: Any, c: Iterable[Any], Ic: Any) -> RigidInertia:
         """Return the inertia of a mass, centre of mass and inertia about it, unchecked.
 
-        Only the sizes are checked: others raise ValueError or IndexError. A Matrix as
-        Ic, such as the attribute Ic, raises TypeError: pass its `rows`.
+        Only the sizes are checked: others raise ValueError or IndexError.
 
         Args:
             m: Mass [kg].
             c: Centre of mass, 3 [m].
-            Ic: Inertia about c along the frame's axes [kg m²], three rows (only the
-                upper triangle is used) or the six entries xx, xy, xz, yy, yz, zz.
+            Ic: Inertia about c along the frame's axes [kg m²], a Matrix or three rows
+                (only the upper triangle is used), or the six entries xx, xy, xz, yy,
+                yz, zz.
         """
         c = Vector(c)
-        entries = tuple(Ic)
+        entries = tuple(Ic.rows if isinstance(Ic, Matrix) else Ic)
         if len(entries) == 3:
             entries = tuple(entries[i][j] for i, j in ORDER)
         a = skew(c)

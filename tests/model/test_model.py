@@ -452,6 +452,13 @@ def test_the_base_is_not_locked_but_loaded_fixed():
         free.lock({"joint3": 0.0})
 
 
+def test_an_inertia_is_made_of_its_own_parts():
+    """Mass, centre of mass, and the Matrix of the inertia about it."""
+    I = RigidInertia.of(2.0, (0.1, 0.2, -0.3), (1.0, 0.1, 0.2, 1.2, 0.3, 0.9))
+    again = RigidInertia.of(I.m, I.c, I.Ic)
+    np.testing.assert_allclose(np.asarray(again), np.asarray(I), atol=1e-15)
+
+
 def test_inertias_of_merged_links_add_up():
     """All at once as one by one: the sum over links of X.T I X."""
     rng = np.random.default_rng(4)
