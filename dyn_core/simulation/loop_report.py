@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import DynError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.simulation.loop_closure import (
     close_loops,
     constraint_rows,
@@ -93,10 +94,12 @@ def loop_report(
         ShapeError: An array has the wrong size.
         numpy.linalg.LinAlgError: The Jacobian at q is not finite.
         SingularError: A loop has no direction at q.
-        UnsupportedError: The robot has driven joints and rolling constraints.
+        UnsupportedError: `model` is no robot, or has driven joints and rolling
+            constraints.
 
     Source: KIM-3.0 (checks of a state).
     """
+    check_robot(model, "loop_report")
     still = np.zeros(model.nv)
     q = one_state("q", q, model.nq)
     qd = still if qd is None else one_state("qd", qd, model.nv)

@@ -30,7 +30,7 @@ from dyn_core.recordings import (
     write_motion,
 )
 from dyn_core.reports import write_report
-from dyn_core.simulation import simulator
+from dyn_core.simulation import loop_report, simulator
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.spatial import Force, Vector
 from dyn_core.tasks import RobotTask
@@ -84,6 +84,12 @@ SETTINGS = [  # settings of simulate, what is said
         "forward_dynamics changes nothing where accelerations are prescribed",
     ),
 ]
+
+
+def test_a_report_on_loops_is_of_a_robot():
+    """A name in its place was an AttributeError."""
+    with pytest.raises(dyn.UnsupportedError, match="loop_report is for a Model, not"):
+        loop_report("two_link", [0.0, 0.0])
 
 
 @pytest.mark.parametrize(("settings", "message"), SETTINGS, ids=str)
