@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.errors import SettingError, TrajectoryError
 from dyn_core.model import Model
 from dyn_core.sharing import once
-from dyn_core.validation import is_finite
+from dyn_core.validation import is_finite, shown
 
 ROUNDING = 1e-9  # tolerance for rounding errors of interpolation, absolute
 SPEED_MARGIN = 0.01  # relative excess of a velocity limit that interpolation may have
@@ -186,7 +186,10 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
             valid = ", ".join(model.joint_names)
             message = f"effort_limits.{name}: no such joint; valid: {valid}"
             raise SettingError(message, f"effort_limits.{name}")
-        limits[model.v_slice(name)] = value if is_finite(value) else math.nan
+        if value is not None and not (is_finite(value) and value > 0):
+            message = f"effort_limits.{name} is {shown(value)}; valid: > 0 and finite"
+            raise SettingError(message, f"effort_limits.{name}")
+        limits[model.v_slice(name)] = math.nan if value is None else value
     for name, value in zip(model.joint_names, limits, strict=True):
         if not (math.isfinite(value) and value > 0):
             raise SettingError(

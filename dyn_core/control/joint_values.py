@@ -95,5 +95,6 @@ def positive(name: str, value: Any, default: Any) -> float:
     if value is None:
         return float(default)
     if not is_finite(value) or value <= 0:
-        raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)
+        valid = "> 0 and finite, or None"
+        raise SettingError(f"{name} is {shown(value)}; valid: {valid}", name)
     return float(value)

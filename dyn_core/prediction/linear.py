@@ -520,7 +520,7 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
         SettingError: It is not finite, not symmetric or not positive (semi)definite.
         ShapeError: It has another shape, or is not numeric.
     """
-    wanted = f"a number, {n} numbers, or a matrix ({n}, {n})"
+    wanted = f"shape (), ({n},) or ({n}, {n})"
     W = float_array(name, values, wanted)
     if W.ndim < 2 and W.shape in ((), (n,)):
         W = np.diag(np.broadcast_to(W, n))

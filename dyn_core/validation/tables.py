@@ -28,9 +28,12 @@ class _Short(reprlib.Repr):
     def repr_instance(self, x: Any, level: int) -> str:
         """Return the repr of an object, truncated and on one line.
 
-        It is "a TYPE" if the repr begins with "<", as reprs with an address do.
+        It is "a TYPE" if the repr begins with "<", as reprs with an address do. A NumPy
+        scalar is shown as the Python number.
         """
-        text = super().repr_instance(x, level)
+        text = super().repr_instance(
+            x.item() if isinstance(x, np.generic) else x, level
+        )
         return f"a {type(x).__name__}" if text[:1] == "<" else " ".join(text.split())
 
 

@@ -531,7 +531,13 @@ def test_a_joint_with_a_spring_counts_its_turns():
         ({"kd": [1.0, 2.0]}, r"kd is \[1.0, 2.0\]; valid: a number, or 7"),
         ({"rules": 3}, r"rules is 3; valid: Rules\(...\)"),
         ({"effort_limits": 3}, "effort_limits is 3; valid: a mapping"),
-        ({"effort_limits": {"joint1": "x"}}, "'joint1' has no effort limit"),
+        ({"effort_limits": {"joint1": "x"}}, r"limits\.joint1 is 'x'; valid: > 0 and"),
+        ({"effort_limits": {"joint1": [1, 2]}}, r"joint1 is \[1, 2\]; valid: > 0 and"),
+        (
+            {"effort_limits": {"joint1": -1.0}},
+            r"joint1 is -1\.0; valid: > 0 and finite",
+        ),
+        ({"effort_limits": {"joint1": None}}, "'joint1' has no effort limit"),
     ],
 )
 def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):

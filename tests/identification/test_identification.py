@@ -377,6 +377,8 @@ def test_bad_data_are_refused_in_words(shipped):
         dyn.identify(model, q, qd, qdd, tau, weight=np.ones(3))
     with pytest.raises(dyn.ShapeError, match="weight of joint2"):
         dyn.identify(model, q, qd, qdd, tau, weight={"joint2": [1.0, 2.0]})
+    with pytest.raises(dyn.ShapeError, match=r"joint2: wanted numbers of shape \(\)"):
+        dyn.identify(model, q, qd, qdd, tau, weight={"joint2": "heavy"})
     with pytest.raises(dyn.IdentificationError, match="weight must be > 0"):
         dyn.identify(model, q, qd, qdd, tau, weight=np.zeros(7))
     with pytest.raises(dyn.ShapeError, match="prior"):

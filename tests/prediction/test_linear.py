@@ -338,6 +338,15 @@ def test_an_estimate_is_of_one_state():
             observer.update(state, np.zeros(2), seen)
 
 
+def test_weights_of_a_regulator_are_numbers():
+    """The message says of which shapes."""
+    shapes = r"^Q: wanted numbers of shape \(\), \(4,\) or \(4, 4\), got 'x'"
+    with pytest.raises(dyn.ShapeError, match=shapes):
+        dyn.lqr(POLE, upright(), "x", 1.0)
+    with pytest.raises(dyn.ShapeError, match=r"wanted shape \(\), \(4,\) or .*got"):
+        dyn.lqr(POLE, upright(), [1.0, 2.0], 1.0)
+
+
 def test_a_measurement_that_did_not_come_is_predicted():
     """NaN of a lost sample spoilt the estimate for ever; three words were a ValueError."""
     observer = dyn.kalman(POLE, upright(), {"position": 1e-3}, period=0.01)

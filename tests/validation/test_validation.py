@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.joint_values import joint_values
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -115,6 +116,14 @@ def test_long_values_have_short_errors():
         with pytest.raises(dyn.ModelError) as caught:
             Switch().read("a", value)
         assert len(str(caught.value)) < 200
+
+
+def test_numbers_of_numpy_are_shown_as_numbers():
+    """Not as np.float64(-2.0)."""
+    with pytest.raises(dyn.ModelError, match=r"a is -2\.0; valid"):
+        Switch().read("a", np.float64(-2.0))
+    with pytest.raises(dyn.SettingError, match=r"kp is -2\.0; valid: > 0"):
+        joint_values(dyn.load("two_link"), "kp", np.float64(-2.0), 1.0)
 
 
 def test_arrays_of_numbers():

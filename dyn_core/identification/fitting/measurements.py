@@ -492,11 +492,10 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
                 message = unknown_name("joint", str(name), model.joint_names)
                 raise SettingError(f"weight: {message}", "weight")
             place, label = model.v_slice(name), f"weight of {name}"
-            numbers, shape = float_array(label, value, "a number"), array[place].shape
+            shape, wanted = array[place].shape, f"shape () or {array[place].shape}"
+            numbers = float_array(label, value, wanted)
             if numbers.shape not in ((), shape):
-                raise ShapeError(
-                    label, f"shape () or {shape}", f"shape {numbers.shape}"
-                )
+                raise ShapeError(label, wanted, f"shape {numbers.shape}")
             array[place] = numbers
     else:
         array = shaped_array("weight", weight, (model.nv,))
