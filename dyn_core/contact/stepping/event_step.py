@@ -331,8 +331,7 @@ class EventStep:
 
         Raises:
             NonFiniteError: The state at the end is not finite.
-            LinAlgError: The inertia matrix is singular. Errors of Programs pass
-                through.
+            LinAlgError: The inertia is singular. Errors of Programs pass through.
         """
         of, model = self._of, self._of.model
         f_ext = forces.bodies[0] if forces.bodies else None
