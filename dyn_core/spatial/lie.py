@@ -58,7 +58,7 @@ def swing_angle(R: Matrix) -> Any:
 
         swing = atan2(hypot(R_zx, R_zy), R_zz),   R_zx = R[0, 2] (column first)
 
-    At swing zero, where it is not differentiable, its derivative is set to zero.
+    At swing 0 and pi, where it is not differentiable, its derivative is set to zero.
 
     Args:
         R: Rotation, plug to socket, 3x3.

@@ -28,8 +28,7 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
     Raises:
         ModelError: The name of the task or of an attribute is unknown, or a value is
             invalid.
-        SettingError: A function of a RobotTask other than `outside` is replaced by
-            something else.
+        SettingError: The new value of a function of a RobotTask is not callable.
     """
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)

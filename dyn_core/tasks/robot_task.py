@@ -255,9 +255,10 @@ class RobotTask:
     def ns(self) -> int:
         """Number of entries of the flat state, whose parts are in `layout`.
 
-        The first access calls `initial` once. Raises ShapeError if the arrays that it
-        returns have other shapes, UnsupportedError if with stepping floor a shape of
-        the robot cannot touch half-spaces.
+        The first access calls `initial` once. Errors are those of `layout`:
+        ShapeError, TypeError or ValueError if `initial` returns something else than
+        `drawn` accepts, UnsupportedError if with stepping floor a shape of the robot
+        cannot touch half-spaces.
         """
         return max(part.stop for part in self.layout.values())
 
@@ -265,8 +266,9 @@ class RobotTask:
     def entries(self) -> tuple[str, ...]:
         """Names of the entries of the flat state, in its order: q[0], ..., time[0], ...
 
-        Raises ShapeError if `initial` returns arrays of other shapes, UnsupportedError
-        if with stepping floor a shape of the robot cannot touch half-spaces.
+        Raises ShapeError, TypeError or ValueError if `initial` returns something else
+        than `drawn` accepts, UnsupportedError if with stepping floor a shape of the
+        robot cannot touch half-spaces.
         """
         return tuple(
             f"{key}[{k}]"
@@ -488,7 +490,7 @@ class RobotTask:
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
-            SettingError: A function is replaced by something else.
+            SettingError: The new value of a function is not callable.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

@@ -303,8 +303,8 @@ def outcome_of(
     Args:
         right: Efforts of the unchanged law, (cycles, nv) [N·m | N].
         passed: Efforts that passed until the end, (k, nv); IndexError for k > cycles.
-        causes: Cause of the stop in force with each of them, one of OUTCOMES; empty
-            without a stop. Another number than k is an IndexError.
+        causes: k texts: with each of them the cause of the stop in force, one of
+            OUTCOMES, or "" without a stop. Another number than k is an IndexError.
         end: CRASHED or HUNG; empty if all states were processed, where k must be above
             0, else ValueError.
         allowed: Largest allowed error, (cycles,); exceeded by up to 0.1 % for rounding.
@@ -376,8 +376,8 @@ def _run(
         address, bit: Address of the byte in memory, and bit 0..7.
 
     Returns:
-        Efforts received, (k, nv); cause of the stop with each, empty without one; and
-        CRASHED, HUNG or, if all states were processed, "".
+        Efforts received, (k, nv); k texts: the cause of the stop with each, "" without
+        a stop; and CRASHED, HUNG or, if all states were processed, "".
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # the child uses none of the parent's threads

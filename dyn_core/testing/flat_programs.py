@@ -43,7 +43,7 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return absolute errors in units in the last place of float64, as `values`.
+    """Return absolute errors in units in the last place of `expected`, as `values`.
 
     0 where both are equal or NaN, NaN where one alone is NaN. Where one alone is
     infinite, the error is infinite or NaN.

@@ -106,7 +106,8 @@ def chain(n: int, seed: int = 0) -> Model:
 
     Args:
         n: Number of joints; a negative one raises ModelError.
-        seed: Seed of the links' inertia and of the placement of the joints.
+        seed: Seed of the inertia, which all links have, and of the placement of the
+            joints; a negative one raises ValueError.
     """
     rng = np.random.default_rng(seed)
     inertia, (xyz, rpy) = random_inertia(rng), _placement(rng)

@@ -215,7 +215,7 @@ class Whole(Kind):
         return self.low <= int(value) <= (math.inf if self.high is None else self.high)
 
     def convert(self, where: str, value: Any) -> int:
-        """Return the value as an int; it never raises, as `takes` checks the range."""
+        """Return a value for which `takes` is true as an int; nothing is checked."""
         return int(value)
 
 
@@ -326,7 +326,9 @@ class ListOf(Kind):
         return self.length is None or len(value) == self.length
 
     def convert(self, where: str, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of the checked and converted entries.
+        """Return a tuple of the checked and converted entries of a list or tuple.
+
+        Its length is not checked; `takes` does that.
 
         Raises:
             ModelError: An entry is not valid.
@@ -364,6 +366,8 @@ class ByName(Kind):
     def convert(self, where: str, value: Any) -> dict[Any, Any]:
         """Return a dict of the checked and converted values, in the same order.
 
+        `value` must be a mapping; others are not checked.
+
         Raises:
             ModelError: A value is not valid.
         """
@@ -395,6 +399,7 @@ class Either(Kind):
 
         Raises:
             ModelError: That kind refuses the value.
+            StopIteration: No kind takes it.
         """
         kind = next(kind for kind in self.kinds if kind.takes(value))
         return kind.convert(where, value)
@@ -551,7 +556,7 @@ class Table(Kind):
         Missing keys, and keys that Field.read reads as None, get their defaults; keys
         with the default None are omitted. A null that the kind replaces by its `empty`
         value, as that of a list by (), gets no default. A former name is read with a
-        DeprecationWarning. An instance of `made` is returned as it is.
+        DeprecationWarning. What is no mapping is returned as it is, unchecked.
 
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not
@@ -600,7 +605,8 @@ class Tagged(Kind):
     def convert(self, where: str, value: Any) -> Any:
         """Return the value as the table selected by its tag converts it.
 
-        That table reads the whole mapping, the tag included.
+        That table reads the whole mapping, the tag included. `value` must be a
+        mapping; others are not checked.
 
         Raises:
             ModelError: The tag is missing or unknown, or the table refuses the value.

@@ -67,8 +67,8 @@ class Picture3D:
             state: State of the scene, (n,); `poses` of the scene may raise ShapeError.
             shares: Joint forces relative to their maxima, (nv,), for colours; None:
                 colours of the parts. Their number is not checked.
-            forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
-                [N]; None: no arrows.
+            forces: Contact forces, drawn as arrows, (k, 2, 3): k pairs of a point [m]
+                and the force [N] at it; None: no arrows.
         """
         poses = self.scene.poses(state)
         shown = colors_of_bodies(self.scene, shares)
@@ -146,7 +146,8 @@ def pictures(
 
     Args:
         replay: Run.
-        times: Times since its start, one or more, (n,) [s].
+        times: Times since its start, one or more, (n,) [s]; before and after the run
+            its first and last state are drawn.
         torque_colors: Whether bodies have the colours of their joint forces; no effect
             if these are not known.
         width, height: Size of a picture [pixels].

@@ -134,8 +134,8 @@ class Replay:
     def arrows(self, time: float) -> Arrows:
         """Return the contact forces of the last row at or before a time, (k, 2, 3).
 
-        They are points and forces [m], [N]; k is 0 if contact forces are not known.
-        `time` is since the start [s].
+        They are k pairs of a point [m] and the force [N] at it; k is 0 if contact
+        forces are not known. `time` is since the start [s].
         """
         return NONE if self.contacts is None else self.contacts(self.row(time))
 
@@ -302,7 +302,8 @@ def arrow_ends(
     Args:
         scene: Scene of the forces.
         size: Length of the scene [m].
-        forces: Points and forces, (k, 2, 3) [m], [N]; None: no arrows.
+        forces: k pairs of a point [m] and the force [N] at it, (k, 2, 3); None: no
+            arrows.
     """
     ends = []
     weight = getattr(scene, "weight", 0.0)

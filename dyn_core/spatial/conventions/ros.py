@@ -43,7 +43,7 @@ def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
     """Return our pose of position (..., 3) and orientation (x, y, z, w), (..., 4).
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world. Batches
-    broadcast.
+    broadcast. Another size of either argument is a ShapeError.
     """
     return joined(sized(position, 3, "position"), sized(orientation, 4, "orientation"))
 
@@ -90,8 +90,8 @@ def from_ros_wrench(f: Any) -> np.ndarray:
 def ros_inertia(I: Any) -> np.ndarray:
     """Return the fields of Inertia, (..., 10), of our 6x6 inertias (..., 6, 6).
 
-    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²]. The com is
-    zero where m is.
+    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²]. Where m is
+    zero, the com is zero and the moments are about the origin.
     """
     m, c, Ic = inertia_parts(I)
     return np.concatenate([m[..., None], c, symmetric_entries(Ic, _ORDER)], axis=-1)

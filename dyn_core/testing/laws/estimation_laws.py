@@ -218,7 +218,10 @@ def the_first_cycle_shows_nothing(case: Case) -> Pairs:
 
 
 def covariances_shrink_with_data(case: Case) -> Pairs:
-    """covariance = covariance.T, 0 <= covariance <= diag(prior²), for drift 0"""
+    """covariance = covariance.T, 0 <= covariance <= diag(prior²), for drift 0
+
+    Matrices are compared by the eigenvalues of their difference.
+    """
     covariance = _estimate(case, _RandomMotion(case), 0.1)[2].covariance
     least = np.linalg.eigvalsh(covariance)[0]
     most = np.linalg.eigvalsh(covariance - 9.0 * np.eye(10))[-1]

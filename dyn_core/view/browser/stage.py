@@ -161,8 +161,8 @@ class Stage:
                 a ValueError.
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
                 None: colours of the parts.
-            forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
-                arrows.
+            forces: Contact forces, (k, 2, 3): k pairs of a point [m] and the force [N]
+                at it, in the world; None: no arrows.
         """
         with self.server.atomic():
             for body, pose, wxyz in zip(
@@ -182,7 +182,8 @@ class Stage:
         without a weight, are left out.
 
         Args:
-            forces: Points and forces, (k, 2, 3) [m], [N]; None: no forces.
+            forces: k pairs of a point [m] and the force [N] at it, (k, 2, 3); None: no
+                forces.
         """
         ends = arrow_ends(self.scene, self.camera.size, forces)
         shown = bool(ends) and self.layers["contact forces"]

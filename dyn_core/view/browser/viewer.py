@@ -501,8 +501,8 @@ class Viewer:
             state: State, (n,); an array of floats is not copied.
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
                 None: colours of the parts.
-            forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
-                arrows.
+            forces: Contact forces, (k, 2, 3): k pairs of a point [m] and the force [N]
+                at it, in the world; None: no arrows.
         """
         with self._lock:
             self.state = np.asarray(state, float)
