@@ -60,7 +60,7 @@ class RobotRows(NamedTuple):
         return self.poses[:, link, :3, 3]
 
     def axes(self, link: int) -> np.ndarray:
-        """Return the rotation matrix from a link's axes to the world's, (n, 3, 3).
+        """Return the rotations from a link's axes to the world's, (n, 3, 3), a view.
 
         Args:
             link: Index of the link in RobotTask.links.

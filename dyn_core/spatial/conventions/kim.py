@@ -48,8 +48,8 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
         Ad_T = [[R, 0], [p x R, R]] = X^-1 for the Transform X of that pose
 
-    It transforms twists from the frame of the pose to its parent frame. R is
-    (..., 3, 3), p (..., 3) [m].
+    It transforms twists from the frame of the pose to its parent frame, in which a
+    point x of the frame is R x + p. R is (..., 3, 3), p (..., 3) [m].
 
     Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """

@@ -62,9 +62,9 @@ def to_screw(s: Motion | Force) -> Screw:
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
 
     d is the direction, P the point, |w| or |f| the magnitude. If |w| <= 1e-14 |v|, or
-    |f| <= 1e-14 |n|, it is pure: d and magnitude of v or n, no P, pitch infinite. If
-    all components are 0, it is zero: no d, no P, magnitude 0, pitch NaN. Raises
-    NonFiniteError for NaN or infinity.
+    |f| <= 1e-14 |n|, its kind is "pure": d and magnitude of v or n, no P (None), pitch
+    infinite. If all components are 0, it is "zero": no d, no P, magnitude 0, pitch NaN.
+    Otherwise it is "screw". Raises NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
@@ -208,6 +208,7 @@ def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
 
     Raises:
         FrameMismatchError: The vectors have different frame labels.
+        TypeError: `rate` is of another type than s.
 
     Source: GUIDE (15), (16); SV-5.2; KIM-1.8.
     """

@@ -246,7 +246,10 @@ def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
 
 
 def _rotor_forces(case: Case) -> np.ndarray:
-    """Return the joint forces armature qdd of the rotors, at the case's qdd, (nv,)."""
+    """Return the joint forces armature qdd of all rotors, at the case's qdd, (nv,).
+
+    Those of followers are included, as forces on their leaders.
+    """
     model = case.model
     qdd = split_v(model, Vector(case.qdd.tolist()))
     parts = [Vector(()), *(model.armature[i] * qdd[i] for i in model.bodies)]
