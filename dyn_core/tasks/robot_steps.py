@@ -200,7 +200,8 @@ class FloorStep:
             world: Half-spaces; None: one floor.
 
         Raises:
-            UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+            UnsupportedError: A shape of a moving body is no sphere, capsule, box or
+                cylinder.
         """
         return 3 * sum(
             len(candidate_points(placed, Vector(half.normal)))

@@ -231,7 +231,7 @@ class RobotTask:
         Raises:
             ShapeError, TypeError, ValueError: `initial` returns something else than
                 `drawn` accepts.
-            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+            UnsupportedError: With stepping floor, a moving body's shape cannot touch
                 half-spaces.
         """
         sample = self.drawn(np.random.default_rng(0), 1)
@@ -257,7 +257,7 @@ class RobotTask:
 
         The first access calls `initial` once. Errors are those of `layout`:
         ShapeError, TypeError or ValueError if `initial` returns something else than
-        `drawn` accepts, UnsupportedError if with stepping floor a shape of the robot
+        `drawn` accepts, UnsupportedError if with stepping floor a moving body's shape
         cannot touch half-spaces.
         """
         return max(part.stop for part in self.layout.values())
@@ -267,8 +267,8 @@ class RobotTask:
         """Names of the entries of the flat state, in its order: q[0], ..., time[0], ...
 
         Raises ShapeError, TypeError or ValueError if `initial` returns something else
-        than `drawn` accepts, UnsupportedError if with stepping floor a shape of the
-        robot cannot touch half-spaces.
+        than `drawn` accepts, UnsupportedError if with stepping floor a moving
+        body's shape cannot touch half-spaces.
         """
         return tuple(
             f"{key}[{k}]"
@@ -344,7 +344,7 @@ class RobotTask:
                 of its parameter, or have a function that raises TypeError.
             ShapeError: `values` draw another number of entries, or `initial` returns
                 arrays of other shapes.
-            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+            UnsupportedError: With stepping floor, a moving body's shape cannot touch
                 half-spaces.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
@@ -420,7 +420,7 @@ class RobotTask:
             ShapeError: The result of `control` or `outside` is not (2, nv), that of
                 `reward` or `over` not (2,), or `initial` or `values` return other
                 shapes.
-            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+            UnsupportedError: With stepping floor, a moving body's shape cannot touch
                 half-spaces.
         """
         if self.links:

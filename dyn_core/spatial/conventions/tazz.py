@@ -193,7 +193,7 @@ def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
 
     Args:
         Z: Tazz's bias [force; moment], (..., 6).
-        I: Tazz's articulated inertia about our origin, (..., 6, 6).
+        I: Tazz's articulated inertia about our origin, (..., 6, 6), else ValueError.
         V: Tazz's velocity [linear; angular], (..., 6).
     """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
@@ -224,7 +224,8 @@ def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray
     Args:
         C: Tazz's C_pc [linear; angular], (..., 6).
         V_c, V_p: Tazz's velocities of child and parent [linear; angular], (..., 6).
-        X: Tazz's transform for motions, from parent to child, (..., 6, 6).
+        X: Tazz's transform for motions, from parent to child, (..., 6, 6), else
+            ValueError.
     """
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]

@@ -86,12 +86,12 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
     Args:
         name: Name of the task.
         parts: Attributes of RobotTask; they replace or complete the common ones.
-            `reward` has no common value and must be among them.
+            `reward` has no common value and must be among them, `model` must not.
 
     Raises:
         ModelError: An attribute is invalid.
         SettingError: An attribute is unknown, or no function where one is needed.
-        TypeError: `reward` is missing.
+        TypeError: `reward` is missing, or `model` is given.
     """
     model = load_urdf(path("quadruped"), root_joint="floating")
     common: dict[str, Any] = {
