@@ -28,7 +28,7 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
     Raises:
         ModelError: The name of the task or of an attribute is unknown, or a value is
             invalid.
-        SettingError: The new value of a function of a RobotTask is not callable.
+        SettingError: A function of a RobotTask gets a Solver or no function.
     """
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)

@@ -490,7 +490,7 @@ class RobotTask:
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
-            SettingError: The new value of a function is not callable.
+            SettingError: The new value for a function is a Solver or no function.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

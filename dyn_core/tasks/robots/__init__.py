@@ -48,7 +48,7 @@ def robot_task(name: str | RobotTask, **changes: Any) -> RobotTask:
 
     Raises:
         ModelError: An unknown name or attribute, or an invalid value.
-        SettingError: The new value of a function is not callable.
+        SettingError: The new value for a function is a Solver or no function.
     """
     if not isinstance(name, RobotTask):
         if not isinstance(name, str) or name not in ROBOT_TASKS:
