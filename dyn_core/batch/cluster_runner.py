@@ -456,8 +456,8 @@ class _ClusterRun:
     def _fill(self, completed: Any) -> None:
         """Submit chunks until all are submitted or each worker thread has enough.
 
-        That is 2 for each thread if chunks bring or return rows, else 4. The threads
-        are counted once a second. Errors of reading rows pass through.
+        That is 2 for each thread, at least one, if chunks bring or return rows, else 4.
+        The threads are counted once a second. Errors of reading rows pass through.
 
         Args:
             completed: Iterator of finished futures, which the new ones are added to.

@@ -110,9 +110,9 @@ def checked_rows(
         count: Number of rows that the function generates; None for arrays.
 
     Raises:
-        ShapeError: An input is missing, unknown, given twice, or does not fit its Port,
-            no input has rows, the numbers of rows differ, or other inputs stand beside
-            the function.
+        ShapeError: Inputs are missing, unknown, given twice or too many, one does not
+            fit its Port, no input has rows, the numbers of rows differ, or other inputs
+            stand beside the function.
         SettingError: A function without `count` or of other than two arguments, `count`
             without a function, or a `count` that is no whole number of at least 1.
     """
@@ -145,7 +145,7 @@ def checked_rows(
 def checked_chunk_rows(
     asked: Any, usual: int, rows: BatchRows, targets_grain: int
 ) -> int:
-    """Return the number of rows of a chunk.
+    """Return the number of rows of a chunk, which may exceed that of all rows.
 
     Args:
         asked: Argument chunk_rows of map_rows; None: `usual`.
@@ -602,8 +602,9 @@ def map_rows(
             arrays of the caller have a journal only with a path.
         resume: Whether to continue the run of an existing journal; False: start anew
             and replace it and its results.
-        progress: Whether a terminal shows rows, rate and remaining time after two
-            seconds; or a function called after each chunk with rows done and all rows.
+        progress: Whether standard error, if a terminal, shows rows, rate and remaining
+            time from two seconds on; or a function called after each chunk with rows
+            done and all rows.
 
     Returns:
         The results: an array (mapped .npy or zarr for files; `out` if it has arrays),

@@ -254,8 +254,8 @@ def function(
     Raises:
         UnsupportedError: casadi is not installed, the Program is of another kind, no
             solver computes its derivatives (`hessian`: second ones), the name is no C
-            identifier, or an input has no derivative and is not among the constants;
-            the message says which inputs have one.
+            identifier, reserved or a port's, or an input has no derivative and is not
+            among the constants; the message says which inputs have one.
         ShapeError: A constant is no input, or has another shape.
         ValueError, TypeError: A constant is no array of numbers.
         CompileError: There is no C compiler to link with, or it fails.
@@ -311,8 +311,9 @@ def library(
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, the Program is of
             another kind, no solver computes its derivatives (`hessian`: second ones),
-            the name is no C identifier, an input has no derivative and is not among the
-            constants, or casadi is needed and not installed.
+            the name is no C identifier, reserved or a port's, an input has no
+            derivative and is not among the constants, or casadi is needed and not
+            installed.
         ShapeError: A constant is no input, or has another shape.
         ValueError, TypeError: A constant is no array of numbers.
         CompileError: There is no C compiler to link with, or it fails.
@@ -371,8 +372,8 @@ def _kernels(
 
     Raises:
         UnsupportedError: The Program is of another kind, no solver computes its
-            derivatives, the name is no C identifier, or an input has no derivative and
-            is not among the constants.
+            derivatives, the name is no C identifier, reserved or a port's, or an input
+            has no derivative and is not among the constants.
         ShapeError: A constant is no input, or has another shape.
         ValueError, TypeError: A constant is no array of numbers.
         CompileError: LLVM rejects the code.

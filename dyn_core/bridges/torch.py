@@ -627,8 +627,9 @@ class TorchFunction:
         Quaternions of a position are scaled to unit length.
 
         Raises:
-            ShapeError: It is on another device, has no real numbers or another shape,
-                or is a tensor with a larger floating-point type than the Program.
+            ShapeError: It is on another device, has no real numbers, masked entries or
+                another shape, or is a tensor with a larger floating-point type than the
+                Program.
         """
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
         if not fits or port.shape not in (value.shape, value.shape[1:]):
@@ -643,8 +644,9 @@ class TorchFunction:
         A tensor that has this dtype already is returned itself.
 
         Raises:
-            ShapeError: It is on another device, has no real numbers or another shape,
-                or is a tensor with a larger floating-point type than the Program.
+            ShapeError: It is on another device, has no real numbers, masked entries or
+                another shape, or is a tensor with a larger floating-point type than the
+                Program.
         """
         if not isinstance(value, Tensor):
             value = self._from_array(port, value)

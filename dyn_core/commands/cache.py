@@ -21,7 +21,7 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 
 
 def _cache(arguments: argparse.Namespace) -> int:
-    """Print place, size and limit of the cache, or that it is off; return 0.
+    """Print place, size and limit of the cache, or that none is in use; return 0.
 
     --clear removes all entries before; unfinished files older than an hour are always
     removed.

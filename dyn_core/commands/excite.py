@@ -186,7 +186,7 @@ def _show(done: int, count: int, condition: float) -> None:
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
     """Return the position (nq,) typed as JOINT=VALUE; None for None.
 
-    Joints that are not typed are neutral.
+    Joints that are not typed are neutral; a typed follower sets its leader.
 
     Args:
         model: Robot.

@@ -100,8 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write an export, a GPU kernel or a package for ros2_control; return 0.
 
     Prints its files; of an export also ports and memory. The folder is made; its parent
-    must exist. Files of earlier exports are replaced; by a GPU kernel, any files of its
-    names.
+    must exist. Files of earlier exports are replaced if nobody changed them; by a GPU
+    kernel, any files of its names.
 
     Raises:
         UnsupportedError: An argument is not valid, or the solver cannot be exported.
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         ModelError: The robot is not valid.
         ShapeError: The name of the folder is empty.
         SettingError: An option is not valid, or the folder has no parent, is a file,
-            has other files of these names or cannot be written.
+            has other or changed files of these names, or cannot be written.
         CompileError: There is no compiler, or it fails.
     """
     for name, valid in (  # refused before the robot is read
@@ -171,7 +171,8 @@ def _package(arguments: argparse.Namespace) -> int:
     Raises UnsupportedError for options that such a package does not have, names that
     are neither a law nor a solver of steps, and robots with a floating base or a joint
     of several coordinates, and SettingError or ModelError if another option, the robot
-    or the folder is not valid, or the folder has other files of these names.
+    or the folder is not valid, or the folder has other files of these names;
+    CompileError if a kernel cannot be compiled.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),

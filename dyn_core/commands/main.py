@@ -306,7 +306,8 @@ def _run(argv: list[str]) -> int:
 def _check_outputs(values: dict[str, Any]) -> None:
     """Raise SettingError if a file to be written is one that another argument reads.
 
-    Two paths of one existing file count as the same.
+    Two paths of one existing file count as the same, and a file in the folder of a bag
+    as the bag.
 
     Written are the files of out, plot, film, html, picture, output, report and
     screenshot. Read are all other texts among the arguments, except the title.

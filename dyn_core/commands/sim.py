@@ -300,9 +300,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulate, print a summary, write the files asked for; return 0.
 
     Raises:
-        SettingError, ModelError, UnsupportedError: An argument, file or the robot is
-            not valid.
-        DynError: The simulation fails, or a file does not suit the robot.
+        SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An
+            argument, file or the robot is not valid.
+        DynError: The simulation fails, or a solver or file does not suit the robot.
     """
     check_arguments(arguments)
     if arguments.report is not None:
@@ -337,7 +337,9 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
         ModelError: The file of --world is not valid.
-        DynError: The simulation fails, or a file does not suit the robot.
+        ShapeError, SolverNotFound, UnsupportedError: A file, a solver or an option is
+            not valid.
+        DynError: The simulation fails, or a solver or file does not suit the robot.
     """
     drive = drive_of(model, arguments)
     q0 = start_of(model, "q0", arguments.q0)

@@ -123,9 +123,9 @@ class GeneratedRows(BatchRows):
         port.shape. Arrays of NumPy keep their dtype.
 
         Raises:
-            ShapeError: The function returns arrays of another shape or number of rows,
-                no real numbers or no array with rows; an input is unknown, or one
-                without a default is missing.
+            ShapeError: The function returns too many arrays, some of another shape or
+                number of rows, no real numbers or no array with rows; an input is
+                unknown, or one without a default is missing.
         """
         made = self.function(first, last)
         args = () if isinstance(made, Mapping) else made

@@ -38,7 +38,7 @@ _PURPOSE = "a result in zarr's format"
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path begins with a scheme of two letters or more and ":/"."""
+    """Return whether a path begins with a scheme, two characters or more, and ":/"."""
     return _URL.match(path) is not None
 
 
@@ -121,7 +121,8 @@ class Targets:
 
         It is ("memmap", file, offset [bytes], dtype, shape, strides), ("zarr", folder)
         or ("zarr of a store", array). None without arrays, or if an array is not in a
-        file made here or in a zarr store outside of this process.
+        file made here, a zarr folder, or a store of fsspec or obstore outside of this
+        process.
         """
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):

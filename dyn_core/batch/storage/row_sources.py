@@ -199,11 +199,12 @@ def source(port: Port, value: Any, dtype: np.dtype, model: object = None) -> Row
         value: Array of any supported library, or nested lists of numbers.
         dtype: Type that lists and arrays of other libraries are converted to; NumPy
             (without a mask), zarr and Dask arrays keep theirs.
-        model: System of the Program. A table labelled by a robot's joints in another
-            order is refused, not sorted; other labels do not count.
+        model: System of the Program; labels of a table that are not its joints do not
+            count.
 
     Raises:
-        ShapeError: The value does not fit the Port, or is the name of a file.
+        ShapeError: The value does not fit the Port, has masked entries, is the name of
+            a file, or a table labelled by a robot's joints in another order.
     """
     if isinstance(value, str | os.PathLike):
         file = shown(os.fspath(value))

@@ -73,7 +73,8 @@ def solve_coulomb(
     5. Rounds of `newton` and `split`.
 
     Args:
-        rows: Problem; its impulses are the start, and then the solution.
+        rows: Problem; its impulses are the start (zero if b is zero in all rows), and
+            then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         work: Work arrays.
         report: Set to the five residuals, all iterations, and penalty and

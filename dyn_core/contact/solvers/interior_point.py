@@ -144,7 +144,8 @@ def linearise_cone(
         eta' = e0 + e_n n' + e_v . v',   t' = t0 + tilt n' - A v',   v' = Y_T dz + u_T
         e_v = (mu n / eta v - t) / kappa,   A = mu n / eta + t e_v.T / eta
 
-    Without friction or with kappa <= 0, S of the tangents is zero, and d removes their
+    e0 and t0 are constant parts, e_n and tilt derivatives by n'. Without friction or
+    with kappa <= 0, S of the tangents is zero, and d removes their
     impulses.
 
     Args:

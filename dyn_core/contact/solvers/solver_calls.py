@@ -132,8 +132,8 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
 
     Returns:
         Index in residuals.STATUSES: 0 converged, 1 max_iterations, 2 infeasible; with
-        NO_BUFFER (5), the work arrays are too small and the impulses unchanged. RAISED
-        (-1) if the Python function of an IN_PYTHON solver raised an error.
+        NO_BUFFER (5), the work arrays are too small and the impulses unchanged. An
+        IN_PYTHON solver may return any index; RAISED (-1): it raised an error.
     """
     choice, work, report = solver.choice, solver.work, solver.reports[0]
     most, tolerance = choice.max_iterations, choice.tolerance

@@ -74,7 +74,8 @@ def contact_slopes(
         (dp, dn) = sum_j h_j slopes[c, j],   h the motion of body_a, [angular; linear]
 
     The second body does not move. A feature that exists on one side of a difference
-    only has a one-sided derivative; one that exists on neither side has zeros.
+    only has a one-sided derivative; one that exists on neither side has a derivative of
+    0 by that motion (rotations: about the pair's first contact point).
 
     Args:
         shapes, pairs: Tables.

@@ -56,11 +56,12 @@ def convex_convex(
 ) -> int:
     """Add the contacts of two convex shapes; return the new number.
 
-        gap = n . (x_a - x_b) - r_a - r_b
+        gap = n . (x_a - x_b) - r_a - r_b,   n from b to a
 
-    They are the points of a face or line of one over a face of the other, or the ends
-    of two parallel lines; and the closest points if these are closer. Contacts beyond
-    the capacity are counted, not written.
+    x_a and x_b are on the cores, r_a and r_b are the radii about them. Contacts are the
+    points of a face or line of one over a face of the other, or the ends of two
+    parallel lines; and the closest points if these are closer. Contacts beyond the
+    capacity are counted, not written.
 
     Args:
         contacts, count: Contacts, and their number so far.
@@ -147,9 +148,10 @@ def over_face(
     tol: float,
     margin: float,
 ) -> tuple[int, float]:
-    """Add the points of a polygon over a face as contacts.
+    """Add the points of a polygon over a face as contacts, see clipped_feature.
 
-    The polygon is clipped to the face; points with the same first tag are one contact.
+    The polygon is clipped to the face; of points with the same first tag the first one
+    counts. Normals point from b to a.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.

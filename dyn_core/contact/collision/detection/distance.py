@@ -129,7 +129,7 @@ def closest_points(
 
     Args:
         shapes: Table.
-        a, b: Indices of both shapes.
+        a, b: Indices of both shapes; no half-space or height field.
         work: Memory; reads work.relative[0], the frame of a in b; simplex, weights and
             the polytope are overwritten.
         reach: Maximum distance that is of interest [m]; may be inf.

@@ -5,7 +5,8 @@ same as on a half-space (planes.py): each is the centre of a ball whose distance
 the surface is exact. The deepest point of a rim depends on the normal: there is
 one for each triangle, and one for the closest edge or corner. A capsule and the side of
 a cylinder also touch with the point of their axis that is closest to an edge of the
-surface, and a shape with faces touches tops of the surface (tops.py).
+surface, and a shape with faces touches tops of the surface (tops.py). Normals point
+from the field to the shape.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 

@@ -56,7 +56,7 @@ def local_point(
 
     The points are the vertices of the table; a cylinder has two more, the deepest
     points of its rims at -z and +z. They lie in the direction opposite to (nx, ny), or
-    along x + y if the cylinder is upright (nx and ny almost 0).
+    in that of (1, 1) if the cylinder is upright (nx and ny almost 0).
 
     Args:
         shapes: Table.

@@ -1,9 +1,9 @@
 """Contacts of a box, cylinder or hull with the tops of a height field below its faces.
 
 A top is a corner of the grid that is above the middle of its neighbours. A top inside a
-shape or over one of its faces touches that face: in each quarter of the shape
-the deepest one. Written in the subset of Python that is compiled
-(dyn_core.engines.machine_code).
+shape or over one of its faces touches that face: in each quarter of the shape the
+deepest one. Normals point from the field to the shape. Written in the subset of Python
+that is compiled (dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """

@@ -139,6 +139,8 @@ def power_of_response(
 ) -> float:
     """Return gamma(u + a du) . du, with the convex relaxation of Coulomb's law.
 
+    FROZEN friction keeps its bound.
+
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
         work: Work arrays; reads u, du and center.
