@@ -282,7 +282,8 @@ def _error(
 ) -> RowError:
     """Return the RowError of the failed rows of a strip, with indices in the batch.
 
-    The Program is called again without a status, since that error also names the input.
+    The Program is called again without a status, since that error also names the input;
+    if it raises none, the error is that of the first failed row's status.
 
     Args:
         program: Program of the batch.

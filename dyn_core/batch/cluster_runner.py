@@ -199,8 +199,8 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
         here: Facts of this worker, by the same keys.
 
     Raises:
-        BatchError: The facts differ in one of these keys that `asked` has; names this
-            machine and the facts.
+        BatchError: The facts differ in one of these keys that `asked` has, or `here`
+            lacks it; names this machine and the facts.
     """
     titles = {key: title for key, title in TITLES.items() if key in asked}
     differences = list(fact_differences(here, asked, titles))

@@ -41,7 +41,7 @@ class FailedRows:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Number of failed rows for each reason; a reason is "ErrorType: message"."""
+        """Number of failed rows by reason, "ErrorType: message", in order of rows."""
         counts: dict[str, int] = {}
         for first, last, why in self.runs:
             counts[why] = counts.get(why, 0) + last - first

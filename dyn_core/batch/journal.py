@@ -82,7 +82,8 @@ class Journal:
         outputs, reduction, inputs and token; only its checksum is checked.
 
         Raises:
-            BatchError: The file cannot be read, or its first line is no header.
+            BatchError: The file cannot be read, is empty, or its first line is no
+                header.
         """
         try:
             with open(path, "rb") as file:
@@ -160,7 +161,7 @@ class Journal:
         """Add the finished chunk of a line to `done`; it replaces an equal index.
 
         Args:
-            number: Index of the line in the file, for the message.
+            number: Index of the line in the file, 0 for the header, for the message.
             line: The line.
 
         Raises:
@@ -299,8 +300,8 @@ def beside(path: str) -> str:
 def journal_path(path: Any) -> str:
     """Return the path of a journal as str, unchanged: it may be relative.
 
-    Raises SettingError if it is no path, or a URL: lines must be appended and flushed
-    at once, which a URL does not support.
+    Raises SettingError if it is no str or os.PathLike, or a URL: lines must be appended
+    and flushed at once, which a URL does not support.
     """
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or is_url(name):

@@ -685,8 +685,8 @@ def _files(
         reduction: Reduction, or None.
 
     Raises:
-        SettingError: The path is not valid, its folder does not exist, or `out` is
-            given for a reduction.
+        SettingError: The path is not valid, its folder does not exist, or `out` is not
+            None for a reduction.
         UnsupportedError: A library for the path is not installed, or the URL cannot be
             opened.
     """

@@ -220,7 +220,7 @@ def _checked(value: Any) -> Any:
 
 
 def _copied(part: Any) -> Any:
-    """Return a copy of a number or array, a number as a NumPy scalar.
+    """Return a copy of a number or array, a number or 0-d array as a NumPy scalar.
 
     Raises SettingError if it is not real (floats, integers and booleans are).
     """

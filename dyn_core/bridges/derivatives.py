@@ -145,7 +145,10 @@ class Derivatives:
         return {key: value for key, value in chosen.items() if key in names}
 
     def parameters(self) -> list[str]:
-        """Return the names of inputs that are parameters of the robot, or `time`."""
+        """Return the names of inputs such as link.mass, gravity and time.
+
+        They are the inputs of the Program that its Signature does not have.
+        """
         known = {port.name for port in self.program.signature.inputs}
         return [x.name for x in self.program.inputs if x.name not in known]
 

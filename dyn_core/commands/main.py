@@ -185,7 +185,7 @@ class CommandParser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         """Return the value of an argument; floats and ints are read as in files.
 
-        Other types are read as by ArgumentParser.
+        A float may be NaN or infinite. Other types are read as by ArgumentParser.
 
         Raises _UsageError for a number that is none, such as 1_0 and 2s.
         """

@@ -117,7 +117,8 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
     has none), and the duration of the motion plus one period.
 
     Args:
-        motion: Motion with positions and joint forces; the Drive's times start at zero.
+        motion: Motion with positions and joint forces; its first row is at the Drive's
+            time 0.
         name: Name of its file, for messages.
         period: Period of the run [s]; each row is applied a thousandth of it early.
 

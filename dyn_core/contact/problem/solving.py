@@ -241,8 +241,9 @@ def _traced(
 def impossible(problem: ConstraintProblem) -> bool:
     """Return whether a problem provably has no solution.
 
-    Free rows are eliminated first. False if no proof is found, even if there is no
-    solution; see ConstraintProblem.impossible.
+    Free rows are eliminated first; that they contradict each other does not count.
+    False if no proof is found, even if there is no solution; see
+    ConstraintProblem.impossible.
     """
     return problem.without_free_rows().reduced.impossible
 

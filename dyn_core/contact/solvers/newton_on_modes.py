@@ -47,7 +47,7 @@ def newton_on_modes(
     Modes follow from x - u, in units of the response of a block: near the solution they
     are its modes, and one step solves the problem. A small compliance, whose force is
     zero at x, selects one of several impulses with the same effect. Steps are halved
-    until |F| falls.
+    until |F| falls, at most five times; the last one then stays.
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use;
