@@ -18,8 +18,9 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
         lambda = argmin_K lambda.T R lambda / 2 + lambda.T (sigma + s),
         s = mu |(sigma + R lambda)_T| e_n,   sigma = velocity + bias
 
-    With s the normal row decouples, lambda_n = max(0, -sigma_n / R_n), and the tangents
-    are projected on their disc: a closed form that does not need G.
+    K are the cones and bounds of the blocks, R is the compliance, e_n the unit vector
+    of a normal row. With s the normal row decouples, lambda_n = max(0, -sigma_n / R_n),
+    and the tangents are projected on their disc: a closed form that does not need G.
 
     Args:
         problem: Problem with compliance above zero in all rows.

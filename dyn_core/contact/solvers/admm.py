@@ -86,9 +86,9 @@ def split(
         y <- Pi_K(a x + (1 - a) y + z / rho),   z <- z + rho (a x + (1 - a) y_old - y)
         s <- mu |z_T| e_n
 
-    The relaxation a is 1.6. rho changes if the residuals are not balanced, and the
-    system is then factorised again. Free rows have a small rho of their own. With
-    friction there is no proof of convergence.
+    Pi_K projects on cones and bounds. The relaxation a is 1.6. rho changes if the
+    residuals are not balanced, and the system is then factorised again. Free rows have
+    a small rho of their own. With friction there is no proof of convergence.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.

@@ -138,7 +138,8 @@ def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> f
         max(0, lambda . u) / (|lambda| + speed / response)
 
     This is the length of a step of impulses, multiplied by `weight` like the other
-    terms of `natural_step`, so that the result is a number [1].
+    terms of `natural_step`, so that the result is a number [1]. speed is the scale of
+    velocities of the problem, response the one of the block.
 
     Args:
         rows, scaled, k: Problem, scaled problem, index of the block.
