@@ -2,8 +2,8 @@
 
 While LLVM compiles, other threads cannot load code and the process can neither fork nor
 end, since its threads would continue with an LLVM that no longer exists. So a kernel of
-many functions is compiled in pieces, a few functions at a time, on as many threads as
-there are cores.
+many functions is compiled in pieces, a few functions at a time, on at most as many
+threads as a batch has.
 """
 
 from __future__ import annotations
@@ -93,6 +93,9 @@ def split(ir: str) -> list[str]:
 
 def _module(functions: list[str], declared: dict[str, str]) -> str:
     """Return a module of these functions, with declarations of what they refer to.
+
+    What they define themselves is not declared. The metadata NONTEMPORAL is added if
+    they use it.
 
     Args:
         functions: Definitions.
@@ -236,6 +239,8 @@ def get(
     what: str,
 ) -> Kernel:
     """Return a kernel from memory or disk; else compile it and store it in both.
+
+    A damaged one on disk counts as none.
 
     Args:
         variant: scalar or batch.

@@ -193,7 +193,7 @@ def _widened(result: str, value: str, width: int) -> list[str]:
 
     Args:
         result, value: Registers.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
     """
     how = "zext" if is_single(width) else "bitcast"
     of, to = kind("whole", width), kind("whole", int(width))
@@ -209,7 +209,7 @@ def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
 
     Args:
         calls: Calls that compute the Graph.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         checked: Whether the Graph has requirements; else no status is written, and 0
             is returned.
     """
@@ -252,7 +252,7 @@ def _batch(
         inputs, outputs: Sizes of the ports.
         places: Byte offset of each port's block in the scratch memory, inputs first.
         tables: Byte offset of the tables of block addresses, inputs first.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         begin: Instructions before the first block.
         rows: Byte offset of memory for the rows of a block, in `streamed`; None:
             `batch`.
@@ -359,7 +359,7 @@ def _blocked(
         inputs, outputs: Sizes of the ports.
         tables: Byte offset of the tables of block addresses in the scratch memory,
             inputs first.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         begin: Instructions before the first block.
     """
     real = kind("real", lanes_like(width, 1))

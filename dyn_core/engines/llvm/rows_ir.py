@@ -32,7 +32,7 @@ def gather_calls(
     """Return the calls of @gather that convert `width` rows to a block.
 
     Args:
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         tag: Prefix of registers.
         start: Register of the first row's address.
         stride: Register of the bytes from row to row.
@@ -56,7 +56,7 @@ def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str
     """Return the calls of @scatter that convert a block to `width` contiguous rows.
 
     Args:
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         tag: Prefix of registers.
         start: Register of the block's address; all columns of its last group are read.
         n: Number of columns.
@@ -164,7 +164,7 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
         tag: Prefix of registers.
         first: Register of the first column.
         block: Register of the block's address.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
     """
     number, lines = kind("real", lanes_like(width, 1)), []
     for k in range(group_of(width)):

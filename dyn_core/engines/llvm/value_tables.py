@@ -73,7 +73,7 @@ class ValueTables:
         """Write memsets of whole arrays that contain zeros, if these are many.
 
         All values of these arrays become zero, so `code` must run before all other
-        functions that store to `to`. `sets` becomes True.
+        functions that store to `to`. `sets` becomes True if memsets are written.
 
         Args:
             code: Function being written.

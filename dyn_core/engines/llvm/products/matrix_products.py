@@ -160,7 +160,10 @@ class ScaledRows:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _factor(self) -> list[str]:
-        """Return the instructions that load the number at %a as the vector %number."""
+        """Return the instructions that load the number at %a as the vector %number.
+
+        For one state it is repeated; in lanes %a has one number of each.
+        """
         size = real_size(self.width)
         if self.width > 1 or self.lanes == 1:
             return [f"  %number = load {self.of}, ptr %a, align {size}"]
@@ -342,7 +345,8 @@ class Products:
 
         Args:
             code: Function being written.
-            start, end: Registers of the source and target addresses.
+            start, end: Registers of the source and target addresses; the memories must
+                not overlap.
             count: Number of values, each of all lanes.
         """
         numbers = count * self.width

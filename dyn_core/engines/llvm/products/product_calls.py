@@ -53,7 +53,7 @@ class ProductCalls:
     def leaves(self) -> list[str]:
         """Return calls that store constants and inputs that are entries of matrices.
 
-        Zeros (0.0) need no store. The called functions are written here.
+        Zeros (+0.0) need no store. The called functions are written here.
         """
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]

@@ -160,7 +160,7 @@ def load_part(lanes: int, pointer: str, without: int) -> str:
     """Return LLVM text right of "=" that loads a vector without its last entries.
 
     Args:
-        lanes: Entries of the vector.
+        lanes: Entries of the vector, of type Lanes for float32.
         pointer: Register of the address.
         without: Number of last entries that are not read; they are zero in the vector.
     """
@@ -177,7 +177,7 @@ def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
     """Return the LLVM instruction that stores a vector without its last entries.
 
     Args:
-        lanes: Entries of the vector.
+        lanes: Entries of the vector, of type Lanes for float32.
         name: Register of the vector.
         pointer: Register of the address.
         without: Number of last entries that are not written.
