@@ -466,7 +466,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Return (flat outputs, status) of one state for its flat inputs.
 
         Outputs are NaN where the status is not 0. Inputs are neither counted (with too
-        few, other memory is read) nor checked for NaN. May raise CompileError.
+        few, other memory is read) nor checked for NaN. Errors are those of `prepare`.
         """
         results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state
@@ -484,7 +484,7 @@ class NativeProgram(BlockCalls, GraphProgram):
             numbers: Flat inputs in the order of the Ports, contiguous, of self.dtype.
 
         Raises:
-            CompileError: LLVM failed, at the first call.
+            CompileError, SettingError: As of `prepare`, at the first call.
         """
         return self._run_single(self._kernel("scalar"), numbers)
 

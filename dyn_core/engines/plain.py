@@ -51,6 +51,7 @@ class _Computing(Number):
             UnsupportedError: The operation is not supported.
             RequireError: The condition is false: an error of the given class and item.
             ZeroDivisionError: A Complex divides by zero, or is atan2 of two zeros.
+            ValueError, OverflowError: As cmath, such as for log of 0 or exp of 1000.
         """
         if op == "require":
             condition, error, item = operands
@@ -164,8 +165,9 @@ class PlainProgram(RowProgram):
             UnsupportedError: An operation has no complex form, such as the call of a
                 NumpySolver in a slot.
             SingularError: The algorithm divides by zero.
-            RequireError: A requirement of the algorithm does not hold. The algorithm
-                checks positions only if it was built with finite=True.
+            RequireError: A requirement of the algorithm does not hold. Positions are
+                checked only if the user built with finite=True.
+            TraceError: A function fails for a number, such as log of 0.
         """
         flat = self._outputs([Complex(x) for x in numbers])
         return [x.value if isinstance(x, Complex) else x for x in flat]

@@ -70,7 +70,7 @@ def table(
 
     Raises:
         ShapeError: A value has another type, dtype, number of axes, number of lanes or
-            memory layout, or an int exceeds 64 bits.
+            memory layout, an array is read-only, or an int exceeds 64 bits.
         OverflowError: An int is too large for a float.
     """
     if isinstance(kind, RecordType):

@@ -166,7 +166,7 @@ class TiedBlock:
             ValueError: The number of arrays differs from the number of Ports.
             IndexError: Arrays are given, but none for an output, or of no blocks.
             AttributeError: An entry is no array, such as a list.
-            CompileError: LLVM failed.
+            CompileError: LLVM failed. SettingError: As NativeProgram.prepare.
         """
         lanes = getattr(program, "lanes", 1)
         self.status = np.zeros(lanes, np.int64)
@@ -237,7 +237,8 @@ class TiedBatch:
                 ...) with as many rows as `outputs`; C-contiguous and aligned, in
                 memory that does not move.
             outputs: For each Port such an array (rows, ...) with at least one row; no
-                two share memory. The first array determines the number of rows.
+                two share memory, which is not checked. The first array determines the
+                number of rows.
 
         Raises:
             ShapeError: An array has another shape, dtype or memory layout, or other
@@ -245,7 +246,7 @@ class TiedBatch:
             ValueError: The number of arrays differs from the number of Ports.
             IndexError: There is no output.
             AttributeError: An entry is no array, such as a list.
-            CompileError: LLVM failed.
+            CompileError: LLVM failed. Other errors of Program.prepare pass through.
         """
         rows = len(outputs[0])
         _check(program, inputs, outputs, rows)

@@ -51,7 +51,7 @@ class TypedValue:
 
     @property
     def name(self) -> str:
-        """Register or constant of a number."""
+        """Register or constant of a number; address of an array or record."""
         return self.names[0]
 
 

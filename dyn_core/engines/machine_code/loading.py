@@ -205,8 +205,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: A wrong number of arguments; an argument of a wrong type, dtype,
-                number of axes or layout; an int exceeds 64 bits; or int and float
-                arrays share memory.
+                number of axes or layout; a read-only array; an int exceeds 64 bits; or
+                int and float arrays share memory.
             OverflowError: An int is too large for a float.
             SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the
@@ -244,8 +244,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or layout; an int in a record exceeds 64 bits; or
-                int and float arrays share memory.
+                dtype, number of axes or layout; an array is read-only; an int in a
+                record exceeds 64 bits; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
             SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the
@@ -271,8 +271,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or lanes, or layout; an int in a record exceeds 64
-                bits; or int and float arrays share memory.
+                dtype, number of axes or lanes, or layout; an array is read-only; an int
+                in a record exceeds 64 bits; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
         """
         if len(arguments) != len(self._bound):
@@ -302,8 +302,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or lanes, or layout; an int in a record exceeds 64
-                bits; or int and float arrays share memory.
+                dtype, number of axes or lanes, or layout; an array is read-only; an int
+                in a record exceeds 64 bits; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
             SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the

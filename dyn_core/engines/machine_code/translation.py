@@ -154,7 +154,10 @@ def _define(
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """Return the LLVM name of a function, in quotes: the same in the whole process."""
+    """Return the LLVM name of a function, in quotes.
+
+    It is the same in the whole process, and no other function has it.
+    """
     name = f"{function.__module__}.{function.__qualname__}"
     number = 1
     while _named.setdefault(f"{name}.{number}", function) is not function:

@@ -168,7 +168,10 @@ def _of_result(annotation: Any, where: str) -> Type:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return the text "FILE:LINE: NAME" of a function; LINE is its first line."""
+    """Return the text "FILE:LINE: NAME" of a function.
+
+    LINE is its first line, that of a decorator if it has one.
+    """
     code = function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
 
