@@ -82,7 +82,7 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
                 drawn.
 
         Raises:
-            SettingError: An unknown option.
+            SettingError: An unknown option, or options that are no mapping.
             ShapeError, NonFiniteError: An invalid state.
             gymnasium.error.Error: A seed that is no integer from 0 on.
         """

@@ -114,7 +114,7 @@ class TaskPicture(ABC):
     def draw(self, state: np.ndarray) -> np.ndarray:
         """Move all shapes to a state, (ns,), and return the picture.
 
-        It is (400, 600, 3) uint8.
+        It is a new array (400, 600, 3) uint8, RGB.
         """
         self.place(state)
         return pixels(self.figure)

@@ -142,6 +142,8 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of the TaskVectorEnv, once for each index.
 
+        Raises AttributeError if it has no such attribute.
+
         Args:
             attr_name: Name.
             indices: One or several; None: all.

@@ -131,8 +131,9 @@ class TaskVectorEnv(
                 drawn.
 
         Raises:
-            SettingError: A seed that is not an integer, an unknown option, or a
-                reset_mask before the first reset.
+            SettingError: A seed that is not an integer, an unknown option, options
+                that are no mapping, or a reset_mask before the first reset or
+                set_state.
             ShapeError, NonFiniteError: Invalid states, or a mask of another shape or
                 dtype.
             gymnasium.error.Error: A negative seed.
