@@ -460,6 +460,7 @@ def shared_library(made: ObjectFile, target: Target) -> bytes:
     Raises:
         UnsupportedError: The target loads no shared libraries.
         CompileError: There is no compiler for it, or it fails.
+        ValueError: $CC has an open quote.
     """
     if target.relocation != "pic":
         raise UnsupportedError(

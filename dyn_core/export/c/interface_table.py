@@ -214,7 +214,10 @@ class _TableWriter:
         return name
 
     def _string(self, text: str) -> str:
-        """Define a zero-terminated string; return its name. Equal strings share one."""
+        """Define a zero-terminated string, in UTF-8; return its name.
+
+        Equal strings share one.
+        """
         if text not in self._strings:
             name = f"@.{self.prefix}_{len(self.lines)}"
             data = "".join(f"\\{byte:02X}" for byte in (*text.encode(), 0))

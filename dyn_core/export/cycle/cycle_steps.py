@@ -258,13 +258,12 @@ class Cycle:
         `new` holds if the state is accepted. `waits` holds with `new` while there are
         too few good states, jumps persist or time went back, and also without it if
         time is not finite or the controller is disabled. `acts` holds if `new` does
-        without `waits`, `broke` if the history of
-        states is reset, here or by the request RESET. An accepted state becomes q and
-        qd, unless time went back.
-        `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
-        previous state. The history of states and efforts is reset after a jump of
-        position or time, or a late state; while waiting, the history of efforts, unless
-        the time is not finite.
+        without `waits`, `broke` if the history of states is reset, here or by the
+        request RESET. An accepted state becomes q and qd, unless time went back. `rate`
+        becomes its velocity (nv,), see _rate, or qd if there is no usable previous
+        state. The history of states and efforts is reset after a jump of position or
+        time, or a late state; while waiting, the history of efforts, unless the time is
+        not finite.
         """
         rules, t, new = self.rules, self.t, self.new
         heard = self.heard > 0.0
@@ -579,7 +578,7 @@ class Cycle:
     def _carried(self) -> Any:
         """Return the effort of a ramp, (nv,), which compensates gravity and brakes.
 
-        It is clipped to the limits; zero if not finite.
+        It is clipped to the limits; zero for all joints if not finite for one.
         """
         tau = self.weight(self.q, self.qd, self._gains())
         return where(all_finite(tau), self._limited(tau), self.zero)

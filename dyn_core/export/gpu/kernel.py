@@ -65,7 +65,7 @@ class GpuInterface:
 
     @property
     def notice(self) -> tuple[str, ...]:
-        """Lines at the head of each file: licence and model hash."""
+        """Lines at the head of files, without comment marks: licence, model hash."""
         return notice(self.model_hash)
 
 
@@ -73,8 +73,10 @@ def header(kernel: GpuInterface) -> str:
     """Return the C header of a kernel: sizes of the ports, and a launch function.
 
     PREFIX_launch(function, stream, inputs ..., outputs ..., status, n), with the
-    kernel's name as PREFIX, starts the kernel by CUDA's driver API for n states; it
-    does nothing for n <= 0. It returns the driver's CUresult.
+    kernel's name as PREFIX, starts the kernel by CUDA's driver API for n states, and
+    returns the driver's CUresult. For n <= 0 it does nothing and returns CUDA_SUCCESS.
+    The sizes are macros PREFIX_PORT, and PREFIX_BLOCK is the size of a block, in
+    capitals.
     """
     name, real = kernel.entry, _REALS[kernel.dtype.name]
     upper = name.upper()
