@@ -462,6 +462,10 @@ def _explained(
 ) -> dict[str, np.ndarray]:
     """Return for each cause the fraction of the residual's mean square it explains.
 
+    "an offset" is the mean. The others are fitted to the rest, each alone: "friction"
+    by tanh(qd / width) and qd, "inertia" by qdd, "gravity or a spring" by sin q and
+    cos q.
+
     Args:
         residual: Measured minus computed joint forces, (samples, nv).
         motion: Motion.

@@ -94,6 +94,9 @@ def base_parameters(
 
         Y P = Q [R1 R2; 0 0],   values = pi_1 + R1^-1 R2 pi_2
 
+    Y are the regressors of all states, P is a permutation that puts the independent
+    columns first, pi_1 are their parameters and pi_2 the others.
+
     Rows belong to random states: positions within the limits, normally distributed
     velocities and accelerations. Columns are scaled to unit length, and pivoted by
     their remaining length.

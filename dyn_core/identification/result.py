@@ -389,7 +389,8 @@ class Identification:
         Args:
             path: NAME.urdf: copy of the robot's URDF with identified masses, inertias
                 and friction, and NAME.dyn.yaml for parameters that URDF lacks.
-                NAME.yaml: sidecar alone. NAME.csv: table of all parameters.
+                NAME.yaml: sidecar alone. NAME.csv: table of all parameters. Existing
+                files are replaced.
 
         Raises:
             ModelError: No robot has these parameters, or gravity is one of them, except
@@ -446,7 +447,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines: the heading `what`, then at most MOST_LINES (12) names.
+    """Return lines: the heading `what`, then one for each of at most 12 names.
 
     If there are more names, a line with the number of the others; [] without names.
     """

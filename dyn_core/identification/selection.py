@@ -310,8 +310,8 @@ def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
 def _interval(name: str, pair: Any) -> tuple[float, float]:
     """Return the ends (least, largest) of an interval as floats.
 
-    SettingError unless `pair` is two numbers, the first less than the second. `name` is
-    the parameter, for the error.
+    SettingError unless `pair` is two numbers, the first less than the second; they may
+    be infinite. `name` is the parameter, for the error.
     """
     try:
         low, high = (float(x) for x in float_array(name, pair, "2 numbers"))

@@ -201,7 +201,7 @@ class DesignProblem:
 
         Args:
             x: Variables, (count,).
-            multipliers: Multiplier l of each limit, in the order of `outcome`.
+            multipliers: Multiplier l of each limit, whose DesignOutcome.excess is e.
             weight: Penalty weight w, above 0.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
@@ -394,9 +394,9 @@ def excite(
         signal: Weight of the columns' lengths; 0: the condition number alone.
         start: Positions at start and end, (nv,); None: optimised, too [rad | m].
         position_scale: Used fraction of the position ranges, at their middles, up to 1.
-        velocity_scale, effort_scale: Used fractions of these limits, up to 1.
+        velocity_scale, effort_scale: Used fractions of limits, given ones too, up to 1.
         velocity_limits, acceleration_limits, effort_limits: Limits by joint name, SI;
-            they replace the model's, which has none of acceleration.
+            they replace the model's; without an acceleration limit a joint has none.
         clearance: Minimum distance of links that are no neighbours, by capsules around
             their collision shapes, or where these are too close at the start by convex
             hulls or meshes; None: distances are not considered [m].
@@ -408,8 +408,8 @@ def excite(
         engine: Engine of the Programs; None: the default.
 
     Raises:
-        SettingError: An option is invalid, a joint lacks a limit, or no parameter
-            affects the joint forces.
+        SettingError: An option is invalid, a limit (not of acceleration) is missing, or
+            no parameter affects the joint forces.
         UnsupportedError: `model` is no robot, has loops or driven joints, a mesh needs
             the extra `collision`, or the engine is unknown.
         ModelError: A mesh cannot be used; names the link.

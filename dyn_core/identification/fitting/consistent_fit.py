@@ -378,7 +378,7 @@ def _roundish(ten: np.ndarray) -> np.ndarray:
     The principal values of its mass distribution about the centre are raised to THICK
     times the largest one; if none is positive, as for a point mass, to THICK times
     0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself. The
-    ten parameters, (10,), are in the order of `pseudo_inertia`.
+    ten parameters, (10,), are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
     """
     if ten[0] <= 0:
         return USUAL

@@ -76,10 +76,10 @@ class PathForces:
         """Return the model's tau (rows, nv) and its derivatives by parameters of paths.
 
         Joint friction and springs act. The derivatives, (rows, nv, chosen), are by the
-        sought numbers of the paths, in their order. z
-        has the values of all parameters to identify; those of a layout are ignored:
-        tau is computed with the robot's own values of them. If `built_anew`, values
-        that are not finite raise ModelError, an axis without direction SingularError.
+        sought numbers of the paths, in their order. z has the values of all parameters
+        to identify; those of a layout are ignored: tau is computed with the robot's own
+        values of them. If `built_anew`, values that are not finite raise ModelError, an
+        axis without direction SingularError.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -217,7 +217,7 @@ class Measurements:
         average: int,
         robust: bool,
     ) -> Measurements:
-        """Return the measurements of checked arrays.
+        """Return the measurements of checked arrays; noise and trust are 1.
 
         Args:
             unknowns: Parameters to identify.

@@ -29,10 +29,12 @@ def outcome(
 ) -> Identification:
     """Return the result of a fit with its uncertainty.
 
-        deviations² = diag(A+ V A+.T),   V = variance (1 + r) / (1 - r)
+        deviations² = diag(A+ V A+.T),   V = variance diag(slowness)
 
-    r is the correlation of consecutive residuals, by coordinate: correlated residuals
-    are fewer observations than rows.
+    A+ is the pseudo-inverse of A for the base parameters, and slowness that of each
+    row's coordinate (Measurements.slowness), 1 for rows of the prior: correlated
+    residuals are fewer observations than rows. Parameters that the data determine only
+    in combinations, or not at all, have infinite deviations.
 
     Args:
         data: Measurements.
