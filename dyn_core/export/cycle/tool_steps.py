@@ -232,9 +232,9 @@ class ToolCycle(Cycle):
 
         It begins to act with the first effort of the law, and again after the
         controller has waited or the history of states was reset. The reference is then
-        at rest at the pose of the tool, led_at is the time, the rest posture is the
-        position, and the stiffness is the one of the parameters. To be called once in
-        each cycle: `drives` and `leads` are set in any case.
+        at rest at the pose of the tool and has no wrench, led_at is the time, the rest
+        posture is the position, and stiffness and goal are the parameter's. To be
+        called once in each cycle: `drives` and `leads` are set in any case.
         """
         fresh = logical_or(self.broke, self.drives <= 0.0)
         begins = logical_and(self.acts, fresh)
@@ -255,7 +255,8 @@ class ToolCycle(Cycle):
         Sets `v` and `f` in any case: the last twist and wrench, which fade (see
         _share). A reference that would be farther than target_jump [rad and m] from the
         tool, and farther than before, or would turn by more in this cycle, does not
-        move, and `v` is zero. The stiffness nears `goal` by at most stiffness_rate.
+        move, and `v` is zero. The stiffness nears `goal` by at most stiffness_rate;
+        led_at becomes the time of this cycle.
         """
         timeout, jump, *rates = (self.tool["target_limits"][k] for k in range(4))
         step = maximum(self.t - self.led_at, 0.0)

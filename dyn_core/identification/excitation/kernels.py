@@ -68,8 +68,9 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
         model: Robot with joints of one coordinate.
         q, qd, qdd: Joint position, velocity, acceleration, (nv,).
         regressor, inverse_dynamics: Solvers in the slots.
-        columns: Indices of columns, counted as ten of each body, then damping of all
-            joint coordinates, dry friction of all, and rotor inertia of all.
+        columns: Indices of columns, counted as ten of each body from body 1 on, then
+            damping of all joint coordinates, dry friction of all, and rotor inertia of
+            all.
         speeds: Speed v of each coordinate over which dry friction is smoothed; a tuple
             for each body, the base included [rad/s | m/s].
 
