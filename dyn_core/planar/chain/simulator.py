@@ -80,14 +80,15 @@ class ChainSimulator(MovingChain):
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
         """Move by one step `dt` and return copies of the positions and velocities.
 
-        After an error, also one of `forces`, the state is the one before the step, as
-        of `return_to`; events and latches of the step stay.
+        After an error, also one of `forces`, all is as before the step, also `t` and
+        `lost`; only events and latches of the step stay.
 
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
                 None or empty: zero.
             forces: Additional forces on the joints, (n, 2) [N], or a function of (t,
-                state) that returns them, state a ChainState; None: zero.
+                state) that returns them, called in each evaluation, state a ChainState;
+                None: zero.
 
         Raises:
             ShapeError: Torques or forces have the wrong size.
@@ -251,9 +252,10 @@ class ChainSimulator(MovingChain):
         """Move by dt [s], in two halves if accelerations change much within it.
 
         The largest change of a joint's acceleration, times dt, is compared with
-        `halve_above`; None: the step is never halved. A step after which accelerations
-        are not finite is halved, too. The state, the active set and `t` are updated; a
-        halving at depth 0 is an event. Raises the errors of an evaluation.
+        `halve_above`; if this is None, the step is never halved. Else a step after
+        which accelerations are not finite is halved, too. The state, the active set and
+        `t` are updated; a halving at depth 0 is an event. Raises the errors of an
+        evaluation.
 
         Args:
             dt: Time to move [s].
@@ -281,7 +283,7 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
-        """Return the Arrival (x, v, theta) after dt [s], without hits.
+        """Return the Arrival (x, v, unwrapped theta) after dt [s], without hits.
 
         The state is not changed.
 
@@ -368,8 +370,8 @@ class ChainSimulator(MovingChain):
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
 
         with d, w, u the gap, its rate and its acceleration at the end; eps is limited
-        to 0 to dt. The state is not changed. Angles are not quadratic in time: for them
-        this is the source's estimate.
+        to 0 to dt. None if no gap decreases then. The state is not changed. Angles are
+        not quadratic in time: for them this is the source's estimate.
 
         Args:
             broken: Constraints that are violated at the end.
@@ -459,10 +461,10 @@ class ChainSimulator(MovingChain):
         """Apply an impact to the active constraints and `keys`; release pulling ones.
 
         The method updates `modes` and `v`, adds the loss to `lost`, and records events.
-        Constraints that were released are active again if the chain would move on into
-        one of them, or if the latch refuses a release. After more than 50 (EVENTS) hits
-        in a step all constraints that were hit in it are active, and held until one dt
-        from now.
+        Pulling ones that the latch holds at `t` stay. Constraints that were released
+        are active again if the chain would move on into one of them, or if the latch
+        refuses a release. After more than 50 (EVENTS) hits in a step all constraints
+        that were hit in it are active, and held until one dt from now.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 

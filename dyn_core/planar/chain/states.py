@@ -66,8 +66,9 @@ def to_angles(
     x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
     (..., n-1) [rad], are in [-pi, pi]; theta_dot are their rates [rad/s]. All angles
     but the first are relative to the previous link. Errors of the link lengths are
-    lost. A link whose joints are at one place has angle 0 and rate NaN, as has the link
-    after it. x0 and v0 may be views. Raises ShapeError if x or v is not (..., n, 2).
+    lost. A link whose joints are at one place has angle 0 or pi and rate NaN, as has
+    the link after it. x0 and v0 may be views. Raises ShapeError if x or v is not (...,
+    n, 2).
 
     Source: WAW-2.1.
     """
@@ -86,8 +87,8 @@ def joint_angles(
     """Return the joint angles, (..., n-1) [rad].
 
     The first is the angle of link 0 from the x axis, the others are relative to the
-    previous link. It is 0 beside a link whose joints are at one place, or with `near`
-    the multiple of 2 pi that is nearest.
+    previous link. It has no meaning at a link whose joints are at one place, and at the
+    next one: 0 or pi, plus a multiple of 2 pi with `near`.
 
     Args:
         chain: Planar chain.
@@ -152,9 +153,10 @@ def repair_drift(
 
     The links are corrected in their order, first all positions, then all velocities.
     The ends of a link share its error by their mobility, 1 / ChainModel.weights; a
-    joint of weight 0 does not move. The momentum of a free chain is conserved. A link
-    whose ends cannot move along it is not corrected. The argument is not changed. A
-    link whose joints are at one place makes the result NaN.
+    joint of weight 0 or less does not move. The momentum of a free chain is conserved.
+    A link whose ends cannot move along it is not corrected. The argument is not
+    changed. A link whose joints are at one place makes NaN of the states of its joints
+    and all later ones, and of the velocity of the joint before.
 
     Args:
         chain: Planar chain; guided joints stay, joints on a line stay on it.

@@ -83,8 +83,8 @@ def acrobot(
 
         B qdd + c + h = tau,  c1 = -k sin t2 (t2'² + 2 t1' t2'),  c2 = k sin t2 t1'²
 
-    with k = m2 l1 lc2. An inertia matrix B that is not positive definite is a
-    SingularError.
+    with k = m2 l1 lc2, and h the torques of gravity. An inertia matrix B that is not
+    positive definite is a SingularError.
 
     Args:
         p: l1, l2, lc1, lc2 [m], m1, m2 [kg], I1, I2 about the centres [kg·m²],
@@ -126,7 +126,8 @@ def weight_lifter(
 
         B qdd + c + h = tau
 
-    An inertia matrix B that is not positive definite (m <= 0) is a SingularError.
+    with c the torques of the rates and h those of gravity. An inertia matrix B that is
+    not positive definite (m <= 0) is a SingularError.
 
     Args:
         p: m, the weight [kg], g [m/s²].
@@ -243,8 +244,8 @@ def cart_two_poles(
 
         B qdd + C qd + h = (u, 0, 0)
 
-    The angles are from upright. An inertia matrix B that is not positive definite is a
-    SingularError.
+    The angles are from upright; B, C and h are those of `cart_poles`. An inertia matrix
+    B that is not positive definite is a SingularError.
 
     Args:
         p: m0 of the cart, m1, m2 [kg], L1, L2 [m], g [m/s²].
@@ -300,7 +301,8 @@ def cart_three_poles(
 
         B qdd + C qd + h = f
 
-    The angles are from upright. An inertia matrix B that is not positive definite is a
+    The angles are from upright; B, C and h are those of `cart_poles`, f the forces of
+    `three_poles_efforts`. An inertia matrix B that is not positive definite is a
     SingularError.
 
     Args:
@@ -330,6 +332,9 @@ def cart_poles(
 ) -> list[Any]:
     """Return the accelerations of a cart with poles in a row, angles from upright.
 
+        B qdd + C qd + h = forces,  h_x = 0,  h_i = -g K_i sin_i
+        (C qd)_x = -sum K_i sin_i w_i²,  w the rates of the angles
+        (C qd)_i = sum_{j != i} B'_ij w_j²,  B'_ij: B_ij, sin for cos
         B_xx = M + sum m,  B_xi = K_i cos_i,  B_ij = K_j L_i cos(i - j) for i < j
         B_ii = I_i + m_i l_i² + sum_{k > i} m_k L_i²
         K_i = m_i l_i + sum_{k > i} m_k L_i

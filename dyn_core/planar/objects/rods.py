@@ -69,6 +69,8 @@ class Rods:
 
             T = sum (m v.v + I w²) / 2,   V = sum m g y
 
+        over the rods, the point masses at their ends, and the cart.
+
         Args:
             p: Parameters by name.
             q, qd: Coordinates and their rates [m | rad], [m/s | rad/s].
