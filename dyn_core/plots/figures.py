@@ -301,8 +301,9 @@ def check_plot(path: str) -> None:
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        SettingError: `path` is no path, has no extension or none of matplotlib's in
-            lower case, its folder does not exist, or it is a folder.
+        SettingError: `path` is no path, its extension is missing or not one of
+            matplotlib's, which are in lower case (.PNG is refused), its folder does not
+            exist, or it is a folder.
     """
     if not isinstance(path, str | os.PathLike):
         raise SettingError(f"plot {shown(path)}; valid: the name of a file", "plot")

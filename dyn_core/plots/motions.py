@@ -39,8 +39,9 @@ def plot_motion(
     Args:
         t: Times, (rows,) [s].
         columns: By key of LABELS (q, qd, qdd, tau, command), arrays (rows, coordinates)
-            [SI]; `q_ref` is drawn thin and dashed beside `q`. Keys may be missing.
-        names: Names of the coordinates by the same keys.
+            [SI]; `q_ref` is drawn thin and dashed beside `q`, without `q` not at all.
+            Keys may be missing.
+        names: Names of the coordinates by the same keys, but q_ref.
         limits: By key of LABELS, (coordinates,) limits of the absolute values, or
             (coordinates, 2), lower and upper; infinite: none. None: no limits.
         energy: Total energy, (rows,) [J]; None or empty: no such panel.

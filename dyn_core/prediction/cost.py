@@ -459,7 +459,10 @@ def custom(
 
 
 def __getattr__(name: str) -> Any:
-    """Raise AttributeError for a cost that does not exist; it names those that do."""
+    """Raise AttributeError for a cost that does not exist; it names those that do.
+
+    For a name that begins with __ it only has this name.
+    """
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(unknown_name("cost", name, COSTS))

@@ -47,7 +47,7 @@ def limit_terms(
 ) -> int:  # fmt: skip
     """Compute value, gradient and diagonal of the Hessian of a Penalty; return 0.
 
-    They are zero for the first state.
+    The first state does not count.
 
     Args:
         limits: Numbers of the penalty.
@@ -188,8 +188,9 @@ class Penalty:
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation of a limit after the first state; 0: none.
 
-        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is NaN if
-        a number with a limit is.
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is 0 if
+        there are no limits at all; else NaN if a velocity, or a position of a joint
+        without a quaternion, is NaN.
         """
         if not self.active:
             return 0.0
@@ -198,8 +199,8 @@ class Penalty:
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation, or distance to a limit with a multiplier.
 
-        0: none. q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv); the
-        first one does not count.
+        A distance counts up to lambda / rho. 0: none. q and qd are the states of one
+        plan, (N + 1, nq) and (N + 1, nv); the first one does not count.
         """
         if not self.active:
             return 0.0
@@ -225,10 +226,9 @@ class Penalty:
         """Return a copy for a plan that begins some steps later, with the first rho.
 
         Multipliers are moved along; they are zero for the first state and the `steps`
-        last ones. `low` and `high` stay. `steps` is 0 to N, which is not checked. A
-        weight that rose where the
-        robot was, for lack of iterations or beyond its limits, would make all later
-        plans stiff.
+        last ones. `low`, `high` and `changes` stay. `steps` is 0 to N, which is not
+        checked. A weight that rose where the robot was, for lack of iterations or
+        beyond its limits, would make all later plans stiff.
         """
         later = copy_of(self)
         later.rho, later.previous = self.START, np.inf

@@ -163,7 +163,8 @@ class Estimator(Linear):
                 used.
 
         Raises:
-            ShapeError: An array has another shape, such as a batch.
+            ShapeError: A state is no pair, or an array has another shape, such as a
+                batch.
             NonFiniteError: An entry is not finite, also one that is not used.
         """
         x, tau = self._x("state", state), one_state("tau", tau, self.model.nv)
@@ -460,7 +461,8 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 
         w* A = lambda w*,   w* B = 0,   Re lambda >= 0    (Popov, Belevitch, Hautus)
 
-    None if there is no such mode.
+    None if there is no such mode. Re lambda may be below 0 by 1e-6 (SLOW) times the
+    norm of A, at least 1.
 
     Args:
         A, B: In continuous time; their transposes ask for what is not seen.

@@ -263,14 +263,14 @@ def plan(
         result.tau, result.gains, result.reason
 
     Args:
-        model: Robot.
+        model: Robot; it may have closed loops.
         costs: Costs, as the functions of dyn.cost return them.
         duration: Length of the plan [s].
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
-        effort_limits: By joint the largest joint force, or (lower, upper) [N·m | N],
-            or None: unlimited; other joints keep the robot's limits, of which 0 means
-            unlimited.
+        effort_limits: By joint the largest joint force (0: none acts), or (lower,
+            upper) [N·m | N], or None: unlimited; other joints keep the robot's limits,
+            of which 0 means unlimited.
         passive: Names of joints without a drive; floating joints that effort_limits
             does not name have none either.
         limits: Whether the robot's limits of position and velocity hold.

@@ -374,7 +374,8 @@ def require_tree(model: Model) -> None:
 def _range(name: str, limit: Any) -> tuple[float, float]:
     """Return (lower, upper) of a joint force from a user's limit [N·m | N].
 
-    A number x means (-x, x); None means no limit. `name` is the joint, for the error.
+    A number x means (-x, x), so 0 that no force acts; None means no limit. `name` is
+    the joint, for the error.
 
     Raises:
         SettingError: It is no number, 0 or more, and no pair lower <= upper with a

@@ -268,8 +268,8 @@ class Shooting:
         """Return motions from the start and their costs, (n,), end cost included.
 
         The costs are without a penalty of limits. The motions are q (n, N + 1, nq), qd
-        (n, N + 1, nv) and tau (n, N, nv). Joint forces beyond the bounds are clipped. A
-        motion that fails raises nothing: its cost is infinite or NaN.
+        (n, N + 1, nv) and tau (n, N, nv), clipped to the bounds; the argument is not
+        changed. A motion that fails raises nothing: its cost is infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.
