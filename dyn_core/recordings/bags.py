@@ -42,7 +42,8 @@ def read_bag(
     """Return the motion in a bag, with accelerations if each row has them.
 
     Rows are in the order of arrival; times are stamps, or times of arrival if a stamp
-    is missing, less that of the first row. Accelerations that do not match the joint
+    is missing, less that of the first row. Messages in which a joint is missing or
+    repeated are left out with a note. Accelerations that do not match the joint
     states are left out with a note, and so are all commands if one of them has another
     size than the joints.
 
@@ -361,8 +362,9 @@ def joint_motion(
 ) -> MotionRecord:
     """Return the motion of the joints in an open bag, without accelerations.
 
-    Rows and times are those of read_bag. Messages that lack a required joint, and all
-    commands if one has another size than the joints, are left out with a note.
+    Rows and times are those of read_bag. Messages in which a required joint is missing
+    or repeated, and all commands if one has another size than the joints, are left out
+    with a note.
 
     Args:
         bag: Open bag.

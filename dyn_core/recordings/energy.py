@@ -65,8 +65,8 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
 
     Args:
         model: Robot.
-        run: Recording of the robot. Only the sizes of its states are checked: another
-            size than the robot's is a ShapeError.
+        run: Recording of the robot, with velocities, else SettingError. Only the sizes
+            of its states are checked: another size than the robot's is a ShapeError.
 
     Returns:
         kinetic, potential, work, dissipation, constraints, correction and residual,

@@ -151,7 +151,8 @@ def _record(
         units: Coordinate units by kind and name.
 
     Raises:
-        ValueError: A kind lacks a column that this kind has.
+        ValueError: A kind of velocities lacks a column that this kind has, or q_ref one
+            that q has.
     """
     positions = tuple(columns["q"])
     wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
@@ -479,7 +480,8 @@ def check_output(path: str, option: str = "out") -> None:
     """Check the name of a file to be written, before its content is computed.
 
     Args:
-        path: Name of the file; valid extensions are .npz, .csv and .mcap.
+        path: Name of the file; valid extensions are .npz, .csv and .mcap, in lower
+            case.
         option: Name of the command option with this path, without dashes, for messages;
             empty: none.
 

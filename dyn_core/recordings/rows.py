@@ -51,8 +51,8 @@ def inverse_dynamics(
             (with_slopes), with a note.
         solver_name: Solver of INVERSE_DYNAMICS, by name or as object; "auto": the
             default one, rnea, or rnea_loops for a robot with loops.
-        cutoff: Cut-off frequency of the low-pass filter before an estimation [Hz];
-            None: no filter.
+        cutoff: Cut-off frequency of the low-pass filter before an estimation, above 0
+            and at most 0.4 times the mean rate of the rows [Hz]; None: no filter.
         joint_friction: Whether damping and dry friction act.
         engine: Engine of the Program; None: the default.
         progress: Whether to show progress on a terminal.
@@ -226,7 +226,8 @@ def with_slopes(
     Args:
         model: Robot whose coordinates the motion has, in its order.
         record: Motion; not changed. Its positions are read if it has no velocities.
-        cutoff: Cut-off frequency of the low-pass filter [Hz]; None: no filter.
+        cutoff: Cut-off frequency of the low-pass filter, above 0 and at most 0.4 times
+            the mean rate of the rows [Hz]; None: no filter.
 
     Raises:
         SettingError: There are fewer than six rows, times do not increase, a joint
@@ -300,7 +301,7 @@ def _slope(
         t: Times, increasing, at least six, (rows,) [s].
         x: Columns, (rows, n).
         cutoff: Cut-off frequency of the low-pass filter that is applied to x before
-            [Hz]; None: no filter.
+            [Hz], above 0 and at most 0.4 times the mean rate; None: no filter.
         order: Order of the derivative, 1 or 2.
 
     Raises:

@@ -178,7 +178,8 @@ def _largest_first(
 
     Args:
         record: Run; more than 7 (LEGEND) positions or joint forces are many.
-        drawn: Function of the figure; `largest` limits the coordinates of a panel.
+        drawn: Function of the figure, called as drawn() and drawn(largest=7), the
+            number of coordinates in a panel.
         meaning: Alternative text.
     """
     if max(len(record.names("q")), len(record.names("tau"))) <= LEGEND:

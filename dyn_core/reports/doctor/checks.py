@@ -258,7 +258,7 @@ def _columns(model: Model, body: int) -> list[int]:
     """Return the indices of the velocity coordinates that move a body, ascending.
 
     Args:
-        model: Robot.
+        model: Robot; a follower on the way moves by the coordinates of its leader.
         body: Number of the body; 0, the base, has none.
     """
     columns: set[int] = set()
@@ -581,11 +581,11 @@ def _origin(joint: JointFacts) -> Problems:
 def _limits(joint: JointFacts) -> Problems:
     """Yield (code, fact) of doubts about the limits of a joint.
 
-    Position limits are missing, reversed, equal, or 0 is outside of them
-    (missing-limits, reversed-limits, zero-range, neutral-outside); limits of effort and
-    velocity are 0 or missing (no-effort-limit, no-velocity-limit), which is not asked
-    of passive joints. Nothing
-    for followers and for kinds other than revolute, prismatic and continuous.
+    Position limits of revolute and prismatic joints are missing, reversed, equal, or 0
+    is outside of them (missing-limits, reversed-limits, zero-range, neutral-outside);
+    limits of effort and velocity, also of continuous joints, are 0 or missing
+    (no-effort-limit, no-velocity-limit), unless the joint is passive. Nothing for
+    followers and for other kinds.
     """
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return
@@ -608,7 +608,7 @@ def _limits(joint: JointFacts) -> Problems:
 
 
 def _absent(joint: JointFacts, what: str) -> str:
-    """Return why the limit `what` is missing: 0 or not given."""
+    """Return "WHAT is 0" or "WHAT is not given", of a limit such as "effort"."""
     return f"{what} is {'0' if what in joint.limits else 'not given'}"
 
 

@@ -124,8 +124,9 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 
     Their origins coincide within 1e-4 m (SAME_PLACE), adjacent axes are perpendicular,
     the links between them have no mass and carry nothing else, and none is a follower.
-    Continuous joints count as revolute. Of more such joints in a row, each three are a
-    finding. The lines make the first two fixed and the third spherical.
+    Continuous joints count as revolute. Of more such joints in a row, any three that
+    follow one another are a finding. The lines make the first two fixed and the third
+    spherical.
     """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}

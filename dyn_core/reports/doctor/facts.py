@@ -258,7 +258,10 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _angles(place: Element | None) -> Triple:
-    """Return roll, pitch and yaw [rad] of an <origin>, also of its quat_xyzw."""
+    """Return roll, pitch and yaw [rad] of an <origin>: of its quat_xyzw, else its rpy.
+
+    A quaternion that is invalid or zero counts as missing; zeros without a valid rpy.
+    """
     four = _floats(place, "quat_xyzw", 4)
     if four is None or math.hypot(*four) < 1e-9:
         return _triple(place, "rpy")
