@@ -98,7 +98,8 @@ class _Forks:
     A fork waits while another thread computes one, and such a thread waits while a fork
     is in progress: an import or load in progress would stay unfinished in the child,
     behind Python's own locks. A thread that forks within its own computation does not
-    wait. No wait is longer than PATIENCE (60 s), so a deadlock cannot last.
+    wait. These waits are not longer than PATIENCE (60 s), so a deadlock cannot last;
+    that of a fork for registered locks has no limit.
     """
 
     PATIENCE = 60.0  # maximum wait [s]
@@ -136,7 +137,7 @@ class _Forks:
         """Wait for computing threads, at most PATIENCE; then acquire all locks.
 
         Called before a fork, by the thread that forks. The locks are those that
-        forks_wait_for registered.
+        forks_wait_for registered; it waits for each without limit.
         """
         mine, making = threading.get_ident(), self._making
         with self._changed:

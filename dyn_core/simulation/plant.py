@@ -168,8 +168,8 @@ class SimulatedPlant(NearAttributes, ABC):
         """Simulate one period from time t; no effect while paused or braked.
 
         Before the period, a command older than command_timeout is replaced by zero and
-        counted ("command stale"); so are prescribed accelerations ("acceleration
-        stale").
+        counted once ("command stale"), and `commanded` becomes None; so are prescribed
+        accelerations ("acceleration stale").
 
         Args:
             t: Time of the motion, which driven joints follow [s].

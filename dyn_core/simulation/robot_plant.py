@@ -365,9 +365,7 @@ def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:
-    """Return an initial position or velocity as an array of floats, (size,).
-
-    It may be the array that was given.
+    """Return an initial position or velocity as a new array of floats, (size,).
 
     Args:
         name: Name of the setting, for the message.

@@ -134,6 +134,7 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
             qd in another place, is a class, or a Program of other inputs or outputs.
             The function returned for a plain function raises it if that function
             returns None.
+        UnsupportedError: The controller is a Program, and `model` no robot.
     """
     if controller is None:
         return lambda t, q, qd: None
@@ -421,8 +422,8 @@ class Simulator(RobotPlant):
         """Return q, qd and effort of all steps in `history`, as RunSteps.
 
         `history` must be a list, else AssertionError. RunSteps.implicit is None unless
-        the step is implicit or joints are prescribed; then it is False for prescribed
-        coordinates and True for all others.
+        the step is implicit or joints are prescribed; then it is (nv,) bool, False for
+        prescribed coordinates and True for all others.
         """
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv

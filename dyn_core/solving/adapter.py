@@ -321,7 +321,7 @@ class FlatFunction:
         """Return the flat outputs for flat inputs, both in the order of the Ports.
 
         An array is flat row by row. The number of inputs is not checked: surplus ones
-        are ignored.
+        are ignored, too few make arrays too short.
 
         Raises:
             ShapeError: An output of the algorithm has a wrong number of entries.

@@ -94,6 +94,7 @@ class DefaultSolver(Solver):
 
         Raises:
             UnsupportedError: That solver does not have an option set by `with_options`.
+            TraceError: Its function `supports` raised an error that is not a DynError.
         """
         return self.for_model(model).refusal(model)
 
@@ -106,6 +107,9 @@ class DefaultSolver(Solver):
 
         The page is of the solver for trees; if there is none, of the one that closes
         loops.
+
+        Args:
+            inputs, outputs: Sized Ports of a Program to show; None: the Signature's.
         """
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 

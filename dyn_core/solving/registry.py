@@ -309,7 +309,7 @@ class Registry:
 
         Args:
             name: Signature, or a name in upper or lower case; of names that differ in
-                case only, the same one is found first.
+                case only, an equal one prevails.
 
         Raises:
             SignatureError: No plugin offers a problem of this name; lists near names.

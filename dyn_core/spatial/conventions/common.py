@@ -252,8 +252,9 @@ def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
     """Return symmetric matrices (..., 3, 3) of their entries (..., 6).
 
-    `order` names the entries in turn by two axes: xy and yx are the same entry. An
-    entry without a name is zero; another letter raises ValueError.
+    `order` names the entries in turn by two axes: xy and yx are the same entry. More
+    names than entries raise IndexError, more entries are not read. An entry of the
+    matrix without a name is zero; another letter raises ValueError.
     """
     entries = np.asarray(entries, float)
     out = np.zeros((*entries.shape[:-1], 3, 3))
