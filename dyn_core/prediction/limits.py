@@ -47,7 +47,10 @@ def limit_terms(
 ) -> int:  # fmt: skip
     """Compute value, gradient and diagonal of the Hessian of a Penalty; return 0.
 
-    The first state does not count.
+        value = sum of (max(0, lambda + rho g)² - lambda²) / (2 rho)
+
+    lambda are the multipliers, g the excesses over the limits, at most 1e141
+    (FARTHEST). The first state does not count.
 
     Args:
         limits: Numbers of the penalty.

@@ -112,10 +112,11 @@ def _of_steps(model: Model, run: Recording) -> np.ndarray:
         implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
         explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
 
-    with the friction D and its slopes B at the start of a step; D is zero without
-    run.joint_friction, and B where steps.implicit is False. The first is exact for a
-    step that adds h B to the inertia; in the second the joint force, constant in a
-    step, has no error, and the trapezoidal rule is of second order.
+    with the length h, the joint forces tau, the friction D and its slopes B at the
+    start of a step, and + for its end; D is zero without run.joint_friction, and B
+    where steps.implicit is False. The first is exact for a step that adds h B to the
+    inertia; in the second the joint force, constant in a step, has no error, and the
+    trapezoidal rule is of second order.
     """
     rows, steps = len(run.t), run.steps or RunSteps(run.q, run.qd, run.tau, None)
     count = len(steps.q) // rows

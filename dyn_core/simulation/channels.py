@@ -224,11 +224,11 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    Forces are [torque; force] in world axes, torques about the point, points in the
-    world frame. The frame at the point has the contact normal (from the second link
-    into the first) as x and the friction directions as y and z; point and frame are the
-    latest ones of the contact. Contacts are in the order of their first report;
-    contacts with zero force are left out.
+    F_k is the force in step k, h_k its length. Forces are [torque; force] in world
+    axes, torques about the point, points in the world frame. The frame at the point has
+    the contact normal (from the second link into the first) as x and the friction
+    directions as y and z; point and frame are the latest ones of the contact. Contacts
+    are in the order of their first report; contacts with zero force are left out.
 
     Args:
         reports: Reports of the steps within the period; empty: the result is empty.

@@ -522,9 +522,10 @@ class ContactSimulator(RobotPlant):
 
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
-        f_i acts on body i, from its parent; row 0 is for body 1. Mean acceleration and
-        mean contact forces of the last step are used; f_ext has its present value. The
-        Program of each set of options is built at its first use.
+        f_i acts on body i, from its parent; row 0 is for body 1. f_net_i is the body's
+        rate of momentum less its weight. Mean acceleration and mean contact forces of
+        the last step are used; f_ext has its present value. The Program of each set of
+        options is built at its first use.
 
         Args:
             options: Options of the solver joint_reactions: coordinates ("body" by

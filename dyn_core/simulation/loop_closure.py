@@ -40,8 +40,9 @@ def close_loops(
 
         q <- q (+) -A_free^+ f,   until |f| is at most the tolerance
 
-    A hinge with opposite axes does not count as closed. From a singular position, such
-    as coinciding ends of a rod, the search first moves in a random direction. Limits of
+    f are the residuals, A_free their Jacobian by the joints that are not fixed. A hinge
+    with opposite axes does not count as closed. From a singular position, such as
+    coinciding ends of a rod, the search first moves in a random direction. Limits of
     joints are ignored.
 
     Args:
@@ -233,6 +234,8 @@ def close_rates(
     """Return the velocity nearest to qd that satisfies the loop constraints.
 
         A qd + df/dt = 0,   df/dt of driven joints alone, zero where there are none
+
+    f are the residuals of the loops, A their Jacobian.
 
     Args:
         model: Robot with loops.

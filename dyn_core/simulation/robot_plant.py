@@ -198,8 +198,8 @@ class RobotPlant(SimulatedPlant):
         Stores the lengths of quaternions that were scaled, for a warning.
 
         Args:
-            q0: Position, or None: neutral, moved into the limits of joints of one
-                coordinate.
+            q0: Position, or None: neutral, moved into the limits, but for joints with
+                quaternions.
 
         Raises:
             SettingError: q0 has a wrong shape, is not finite, or has a zero quaternion.

@@ -207,6 +207,8 @@ def propagate_acceleration(
                    a_b = a_a + alpha_a x (R_a r_ab) + (w_a . R_a r_ab) w_a
                          - |w_a|² R_a r_ab + 2 w_a x (R_a v_ab) + R_a a_ab
 
+    C_ab is of `coriolis_term`; alpha and a are the parts of A, w and v those of V.
+
     Args:
         pose_ab: Pose of b in a.
         V_a: Velocity of a [rad/s; m/s], in a's axes or in inertial ones.
@@ -322,6 +324,8 @@ def velocity_product(
         A_c = X_cp A_p + C_pc + X_cj_rot J qdd
         C_pc = X(cj')^-1 [X(jj') X(R_pj, 0) C_pj + X(R_jj', 0) C_jj'
                           - X(R_cj', 0) C_cj'] + X_cj_rot Jdot qd
+
+    C_pj, C_jj' and C_cj' are of `coriolis_term`.
 
     Args:
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].

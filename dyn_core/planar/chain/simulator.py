@@ -59,8 +59,8 @@ class ChainSimulator(MovingChain):
 
     For the arguments see MovingChain.__init__ and at_angles. Where accelerations are
     evaluated, an acceleration or additional force that is not finite raises
-    NonFiniteError, and a function of forces that returns another shape ShapeError:
-    below, the errors of an evaluation.
+    NonFiniteError, a function of forces that returns another shape ShapeError, and a
+    torque at the last joint InfeasibleError: below, the errors of an evaluation.
 
     Attributes:
         chain: Planar chain.

@@ -57,10 +57,10 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
     Joint 0 is fixed to the base, slides along its line, or along X and then Z, at most
     1000 m (TRACK) either way. Point masses are links named like their joints, without
     inertia; the mass of a link without inertia is a link, such as link0_mass; a body
-    between two sliding joints is massless. A joint without two finite
-    limits is continuous. Rolling resistance becomes damping. Limits of effort and speed
-    are written as 0, which means none. Joints that turn have the chain's names, its
-    links are link0, link1, ..., and the base is `ground`, with "_" appended if taken.
+    between two sliding joints is massless. A joint without two finite limits is
+    continuous. Rolling resistance becomes damping. Limits of effort and speed are
+    written as 0, which means none. Joints that turn have the chain's names, its links
+    are link0, link1, ..., and the base is `ground`, with "_" appended if taken.
 
     Returns:
         The XML text `urdf`; `left_out`, descriptions of what URDF cannot express; and
