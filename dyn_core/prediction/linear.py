@@ -245,9 +245,9 @@ def lqr(
             joints); or the Riccati equation cannot be solved, as the weights differ too
             much.
         SettingError: A weight is not finite, not symmetric or not positive
-            (semi)definite, the period is not a positive number, `motors` names an
-            unknown joint or a joint twice, or Q does not see a mode that does not decay
-            by itself.
+            (semi)definite, the period is not a positive number, `motors` is no list or
+            names an unknown joint or a joint twice, or Q does not see a mode that does
+            not decay by itself.
         ShapeError: `q`, Q or R has another shape.
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
@@ -308,8 +308,8 @@ def kalman(
             (names the joints); or the Riccati equation cannot be solved, as the
             deviations differ too much.
         SettingError: `measured` is empty or no mapping; it or `motors` has an unknown
-            name; `motors` has a name twice; or a deviation, the period or effort_noise
-            is not a positive number.
+            name; `motors` is no list or has a name twice; or a deviation, the period or
+            effort_noise is not a positive number.
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
