@@ -182,8 +182,9 @@ class ControllerSettings:
         blend_time; before the first state and after a reset it counts in full at once.
 
         Raises:
-            SettingError: A payload is given but there is no payload_link, or the effort
-                limits are too small for its weight; the previous payload remains.
+            SettingError: It is no Payload, there is no payload_link, or, in a
+                Controller, its weight exceeds the effort limits, see
+                Laws.check_payload; the previous payload remains.
         """
         self.check_payload(payload)
         driving = self._last_state() is not None

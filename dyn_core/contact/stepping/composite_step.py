@@ -503,7 +503,7 @@ def finish_state(
     status: int,
     finite: bool,
 ) -> None:
-    """Write the outcome of a step with its velocity, contact forces and correction.
+    """Write outcome, contact forces and correction after a step's velocity.
 
     step.correction is written if positions are corrected or bodies met within the step;
     whether it is finite is not tested. If `finite` is False the state fails: `failed`

@@ -144,9 +144,10 @@ class GoalTracker:
     def cancel(self, goal: Hashable) -> bool:
         """Cancel a goal: if its trajectory runs, the reference brakes.
 
-        The goal then ends at rest. A trajectory that has not begun is dropped, and the
-        end of one that has ended is held, both without braking. The outcome, canceled,
-        comes from a later `advance`.
+        The goal then ends at rest, and a pending trajectory of another goal is dropped.
+        A goal whose trajectory has not begun loses it, and the end of one that has
+        ended is held, both without braking. The outcome, canceled, comes from a later
+        `advance`.
 
         Returns:
             Whether the goal is in `tracked`; False after its outcome.

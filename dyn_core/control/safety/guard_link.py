@@ -307,11 +307,10 @@ class GuardStop:
     ) -> str | None:
         """Return the reason to stop if the guard is lost and no stop is in force.
 
-        Else None.
-
-        Zero effort is sent when a guard's stop begins here, and in each call in which a
-        guard was not heard since a suspension and `tau` is not zero. During a shutdown,
-        which is bounded in time, guards are ignored because nobody reads their beats.
+        Else None, and stops begin or end as in `_act`. Zero effort is sent when a stop
+        of kind zero begins there, and in each such call in which a guard was not heard
+        since a suspension and `tau` is not zero. During a shutdown, which is bounded in
+        time, guards are ignored because nobody reads their beats.
 
         Args:
             t: Time of the state; not used, the guards are checked at its time of
