@@ -317,7 +317,7 @@ def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
 
     Raises:
         SettingError: A joint is unknown, the number of thresholds is wrong, or one is
-            not above 0.
+            no number above 0; infinity is valid.
     """
     if isinstance(wanted, Mapping):
         for joint in wanted:

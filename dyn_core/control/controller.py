@@ -377,8 +377,8 @@ class Controller(Laws):
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot and brake the reference.
 
-        A stop in force that is as strong or stronger remains. Even then the reference
-        brakes, if there is a state.
+        A stop in force that is as strong or stronger remains. Even then the cause is
+        counted, and the reference brakes, if there is a state.
 
         Args:
             t: Present time, on the clock of t in `update` [s].
@@ -441,7 +441,7 @@ class Controller(Laws):
         Args:
             t: Time of receipt, monotonic [s].
             q, qd: Joint positions and velocities, (nv,); qd may be None if the rule
-                `differentiate` is set.
+                `differentiate` is set, else ShapeError.
             stamp: Time stamp of the state [s]; an earlier one resets the controller,
                 and an equal one is no new state.
             now: Time of references, integrals and driven joints [s], such as simulated
@@ -633,7 +633,7 @@ class Controller(Laws):
 
         Args:
             t: Present time, monotonic [s].
-            publish: Function that sends a torque, (nv,).
+            publish: Function that sends a torque, (nv,); its errors pass through.
 
         Returns:
             Whether the state was stale at `t`, even if nothing was published; False

@@ -302,7 +302,7 @@ def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
 def _extreme(c: np.ndarray, low: float, high: float) -> float:
     """Return the value of a polynomial on [0, 1] that is furthest outside a range.
 
-    NaN if a coefficient is not finite.
+    If all are inside, the one nearest to an end; NaN if a coefficient is not finite.
 
     Args:
         c: Coefficients in ascending powers, (coefficients,).

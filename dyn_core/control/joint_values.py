@@ -54,7 +54,8 @@ def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
     None stands for the continuous joints among model.endless_joints.
 
     Raises:
-        ModelError: `wrap` is no list, or a joint is none of model.endless_joints.
+        ModelError: `wrap` is a text or not iterable, or a joint is none of
+            model.endless_joints.
     """
     if wrap is None:
         names, kind = model.endless_joints, model.joint_kind

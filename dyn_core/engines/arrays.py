@@ -29,7 +29,8 @@ def as_array(
     Raises:
         ShapeError: The value has masked entries, is ragged, not numeric or of another
             shape, is a tensor of JAX, PyTorch or CasADi that NumPy cannot convert, or a
-            table of pandas that has the joints in another order.
+            table of pandas that has the joints in another order. Other errors of
+            np.asarray than ValueError pass through.
     """
     if type(value) is not np.ndarray:
         _check_labels(port, value, model)

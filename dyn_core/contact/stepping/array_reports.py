@@ -27,12 +27,12 @@ from dyn_core.contact.stepping.step_records import StepRecord
 
 
 def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
-    """Return the report of a step; details, energy and rank are computed when read.
+    """Return the report of a step; its parts are computed when first read.
 
     Args:
-        arrays: Memory of the step. Reading a quantity prepares the problem again and
-            overwrites this memory; the reading raises DynError if the dynamics cannot
-            be computed.
+        arrays: Memory of the step. The first reading of details, energy or rank
+            prepares the problem again and overwrites this memory; it raises DynError if
+            the dynamics cannot be computed.
         record: Record of a step by `arrays`.
     """
     measured = Residuals(*map(float, record.residuals))
@@ -148,8 +148,9 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
 
-    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
-    the dynamics cannot be computed. Without rows the result is empty.
+    It is Y Y.T of ArrayStep.matrices, without compliances. The problem is prepared
+    again: the memory of `arrays` is overwritten; DynError if the dynamics cannot be
+    computed. Without rows the result is empty.
     """
     Y = arrays.matrices(arrays.prepare_again(record), record)[0]
     return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
@@ -183,9 +184,9 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
-    Row i - 1 is of body i; the world has no row. Moment about the body's origin, then
-    force [N·m·s; N·s], of all rows of contacts, also torsion and rolling; zeros without
-    contacts. The problem is prepared again: the memory of `arrays` is overwritten;
+    Row i - 1 is of body i, at record.q; the world has no row. Moment about the body's
+    origin, then force [N·m·s; N·s], of all rows of contacts, also torsion and rolling;
+    zeros without contacts. The problem is prepared again: the memory of `arrays` is overwritten;
     DynError if the dynamics cannot be computed.
 
     Args:

@@ -486,7 +486,7 @@ class ArrayStep:
     def constraint_name(self, number: int) -> str:
         """Return the name of a constraint that is no contact.
 
-        number: Its negative id, as in StepRecord.ids.
+        number: Its negative id, as in StepRecord.ids; IndexError below all ids.
         """
         return self.setup.names[-1 - number]
 

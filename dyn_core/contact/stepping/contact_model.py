@@ -67,7 +67,7 @@ class ContactModel:
         Args:
             model: Robot.
             world: A World, or the argument of World.of, such as a mapping; None: a
-                floor.
+                floor at z = 0.
             joint_friction: Whether damping and dry friction act in the joints.
             joint_springs: Whether springs act.
             engine: Engine of the Programs; None: the default.
@@ -114,7 +114,10 @@ class ContactModel:
 
     @cached_property
     def inertia(self) -> Program[Any]:
-        """Program of H, a function of q and the payload; compiled on first use."""
+        """Program of H, of q and, with a payload link, of its ten parameters, (10,).
+
+        It is compiled on first use.
+        """
         return self._made(solver("crba"), self.smooth_model, self.carried.paths)
 
     @cached_property
@@ -195,8 +198,8 @@ class ContactModel:
         """Return the limits of ball joints, then loops and couplings, at a state.
 
         All ball limits are returned, closed or not, so that their number does not
-        depend on the state; none if limits are off in the world. Raises SingularError
-        where the swing of a ball joint is pi.
+        depend on the state; none if limits are off in the world. With limits on, it
+        raises SingularError where the swing of a ball joint is pi.
 
         Args:
             q, qd: State, (nq,), (nv,).

@@ -154,8 +154,8 @@ class EventStep:
     ) -> tuple[np.ndarray, np.ndarray, list[StepRecord | Flight]]:
         """Return the state after a step of arrays.h [s], and its impacts and motions.
 
-        Prescribed coordinates have the accelerations of `arrays`. `counters` are
-        increased, and the impulses are stored as the next warm start.
+        Prescribed coordinates have the accelerations of `arrays`. `counters` increase,
+        and impulses, also those before an error, are stored as the next warm start.
 
         Args:
             t: Start [s].
@@ -262,7 +262,7 @@ class EventStep:
 
         Args:
             q: Position, (nq,).
-            closing_gaps: Gap at which a constraint closes, by its number; 0 for others.
+            closing_gaps: By number, gap at which it closes, 0 for others; -inf: never.
             forces: Applied forces.
 
         Returns:
@@ -643,7 +643,7 @@ class EventStep:
             self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
-        """Return prepare_step, bound to a scene of `_scene`.
+        """Return prepare_step, bound to a scene of `_scene`, whose errors pass through.
 
         It takes the index of the state, and returns the numbers of contacts, blocks and
         rows; minus the number of contacts, 0 and 0 if the memory is too small for them.

@@ -132,7 +132,8 @@ class LaneRoom:
     ) -> StatePack:
         """Return a new pack with the same capacity for contacts as single states.
 
-        Compiles `step_lanes` at its first use. A pack is valid until the next call.
+        Compiles `step_lanes` at its first use. The pack is valid until this method is
+        called again.
 
         Args:
             room: Memory of single states; the pack refers to its terms.
@@ -296,7 +297,7 @@ def choose(
 
     States from `leader` on whose constraints have the ids and heights of those of
     `leader` are chosen, until all lanes are filled. States that needed more than 20
-    iterations in the previous step are not chosen.
+    iterations in the previous step are not chosen, `leader` included.
 
     Args:
         earlier, outcomes: Impulses and results of the previous step.

@@ -161,14 +161,17 @@ class StepReport:
 
     @property
     def rank(self) -> int:
-        """Rank of the Delassus matrix; 0 without rows."""
+        """Rank of the Delassus matrix; 0 without rows.
+
+        Eigenvalues up to 1e-10 of the largest count as zero.
+        """
         return self._rank_and_condition[0]
 
     @property
     def condition(self) -> float:
         """Condition number of the Delassus matrix.
 
-        Infinite if the matrix is singular, 1 without rows.
+        Infinite if the rank is less than the number of rows, 1 without rows.
         """
         return self._rank_and_condition[1]
 
@@ -219,6 +222,9 @@ def step_energy(
         work_of: Work of the impulses by role of their constraints: contact, limit,
             friction, loop, gear, prescribed [J]; missing roles count as 0.
         shift: Displacement that corrects positions, (nv,); None: none.
+
+    Raises:
+        DynError: Errors of ContactModel.bias pass through.
     """
     (q, qd), (tau, f_ext, carried) = start, forces
     mean = (qd + velocity) / 2
@@ -242,6 +248,8 @@ def contact_force(
     contact: Contact, W: np.ndarray, x: np.ndarray, sigma: np.ndarray, h: float
 ) -> ContactForce:
     """Return the report of one contact; its sliding is NaN without tangent rows.
+
+    Force and torque, about the contact point, act on body a, in world axes.
 
     Args:
         contact: Contact.

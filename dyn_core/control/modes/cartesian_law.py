@@ -264,7 +264,7 @@ class CartesianLaw(ControlLaw):
         self.wrench.clear()
 
     def brake(self) -> None:
-        """Hold the reference pose; twist and wrench become zero.
+        """Hold the reference pose, if there is one; twist and wrench become zero.
 
         The contact and the integral of the wrench are dropped.
         """

@@ -133,7 +133,7 @@ class ForceTorqueSensor:
         self.tare()
 
     def _chain(self, link: str | None) -> list[str]:
-        """Return a link and the links that carry it, towards the root.
+        """Return a link and the links that carry it, up to the root, included.
 
         The list is empty if `link` is None or no link of the robot.
         """
@@ -219,9 +219,9 @@ class ForceTorqueSensor:
     def contact(self, T: np.ndarray, tool: int, payload: Any) -> np.ndarray:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
-        It is computed from the last sample, about the tool's origin and in base axes
-        [N·m; N]. AssertionError if the offset is not known, ValueError if the sensor's
-        link is not.
+        It is computed from the last sample (zeros before one), about the tool's origin
+        and in base axes [N·m; N]. AssertionError if the offset is not known, ValueError
+        if the sensor's link is not.
 
         Args:
             T: Poses of all links in the base, (links, 4, 4).

@@ -110,7 +110,7 @@ def fading(e: np.ndarray, ed: np.ndarray, T: float) -> np.ndarray:
     Args:
         e: Offset at time 0, (n,).
         ed: Rate of the offset at time 0, (n,).
-        T: Duration [s].
+        T: Duration, above 0 [s].
     """
     return np.array(
         [
@@ -229,10 +229,10 @@ class TrajectoryFollower:
     ) -> None:
         """Follow a trajectory from its start on; the running one continues until then.
 
-        Requires a reference. Joints of `turning` are shifted by whole turns to the
-        reference; ramps, a lead-in and a decaying offset lead to the trajectory. A
-        pending trajectory is dropped, and the running one as well if the start is not
-        in the future; their outcome is "replaced".
+        AssertionError without a reference. Joints of `turning` are shifted by whole
+        turns to the reference; ramps, a lead-in and a decaying offset lead to the
+        trajectory. A pending trajectory is dropped, and the running one as well if the
+        start is not in the future; their outcome is "replaced".
 
         Args:
             trajectory: Trajectory; checked here unless it was checked against the same

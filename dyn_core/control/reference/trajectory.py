@@ -266,6 +266,7 @@ def make_trajectory(
         TrajectoryError: The trajectory is invalid or exceeds a limit; names the point
             or joint and the valid values.
         ValueError: An array of limits has another size.
+        SettingError: There is no such keyword.
     """
     if method not in METHODS:
         raise TrajectoryError(f"interpolation '{method}'; valid: {', '.join(METHODS)}")

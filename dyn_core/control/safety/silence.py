@@ -70,7 +70,7 @@ class Silence:
         Args:
             t: Present time, monotonic [s].
             enabled: Whether the controller may send a torque other than zero.
-            publish: Function that sends a torque, (nv,).
+            publish: Function that sends a torque, (nv,); its errors pass through.
 
         Returns:
             Whether the state was stale at `t`, even if nothing was published; False

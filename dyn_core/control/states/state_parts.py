@@ -208,7 +208,7 @@ class PartMerger:
         """Return the state merged from the parts, and drop them.
 
         Requires a part for each joint. A field that a joint's part lacks is left out;
-        the stamp is None if a part has none. See MergedState.
+        time and stamp are the earliest ones, the stamp None if a part has none.
         """
         stamp = None if np.isnan(self._stamps).any() else float(self._stamps.min())
         fields = {k: v.copy() for k, v in self._values.items() if self._has[k].all()}

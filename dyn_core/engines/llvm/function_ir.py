@@ -118,7 +118,8 @@ class Slots:
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
         """Return pointer and alignment [bytes] of value k, in the slot base + k.
 
-        The register %s has the address of slot 0.
+        The alignment is the size of a slot, all lanes of a number. The register %s has
+        the address of slot 0.
         """
         return code.shifted("%s", self.base + k), real_size(code.width) * code.width
 

@@ -360,7 +360,7 @@ class _Reading:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a number, str, bytes, None, or a tuple of just these.
+    """Return whether a value is number, bool, text, bytes, None, or a tuple of these.
 
     A value of a subclass, or of a type of NumPy, is not plain; nor a nested tuple.
     """

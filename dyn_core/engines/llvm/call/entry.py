@@ -77,7 +77,7 @@ class Descriptor:
         """Set the field `name` to the address of new memory, and return the address.
 
         The memory is `size` bytes of zeros, 64-byte aligned, and lives as long as this
-        object.
+        object. ValueError for a name that is not in entry_code.FIELDS, in any case.
         """
         memory = np.zeros(size + 64, np.uint8)
         self.kept.append(memory)

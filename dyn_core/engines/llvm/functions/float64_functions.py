@@ -304,8 +304,8 @@ def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
     "sincos", are included.
 
     Args:
-        names: Different pairs of a name, "sincos" or a key of FUNCTIONS, and the lanes,
-            of type Lanes for float32.
+        names: Different pairs of a name, "sincos" or a key of FUNCTIONS (else
+            KeyError), and the lanes, of type Lanes for float32.
         fused: Whether a multiply-add rounds once.
     """
     sines = any(name == "sincos" for name, _ in names)

@@ -234,7 +234,8 @@ class _Lists:
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
         """Add an operation with one result, in a new slot or in the slot of an output.
 
-        Sets the slot and depth of the node. If it is several outputs, the last counts.
+        Sets the slot and depth of the node. If it is several outputs, its slot is that
+        of the last one.
 
         Args:
             k: Node.
