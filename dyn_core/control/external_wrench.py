@@ -42,8 +42,8 @@ class ExternalWrench:
         tau = J.T w + noise,   S J = U diag(s) V.T,   S = diag(l, l, l, 1, 1, 1)
         S^-1 w = U_k y,   y = argmin |D^-1 (tau - J.T S U_k y)|
 
-    U_k are the columns of singular values above the threshold, D the deviations of the
-    joint forces. Between the threshold and twice of it a direction fades in, so that w
+    l is 0.1 m. U_k are the columns of singular values above the threshold, D the
+    deviations of the joint forces. Between the threshold and twice of it a direction fades in, so that w
     is continuous along a motion. Where a direction has faded, its deviation is 1000 N.
 
     Attributes:

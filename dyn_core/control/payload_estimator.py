@@ -236,7 +236,8 @@ class PayloadEstimate:
 
             c = h / m,   Ic = I - (h.h 1 - h h.T) / m
 
-        with Ic in the order xx xy xz yy yz zz. Unless the mass is positive, the values
+        with m, h and I, about the link's origin, of `ten`, and Ic in the order xx xy xz
+        yy yz zz. Unless the mass is positive, the values
         are NaN, and so are some of the derivatives by m and h.
         """
         m, h = np.where(self.mass > 0, self.mass, np.nan), self.moments

@@ -465,9 +465,10 @@ class ArrayStep:
 
         Returns:
             Y = J L^-1, (m, nv), with the Jacobian J of the rows, and L, (nv, nv), the
-            factor of the inertia with damping, L.T L = H + dt B; both new. Columns of Y
-            and rows of L are in the order of elimination, columns of L by coordinate: L
-            is not triangular unless both orders agree. See sparse_rows, inertia_factor.
+            factor of the inertia with damping, L.T L = H + dt B; both new. dt is
+            record.h, B the slopes of joint friction. Columns of Y and rows of L are in
+            the order of elimination, columns of L by coordinate: L is not triangular
+            unless both orders agree. See sparse_rows, inertia_factor.
         """
         Y = sparse_rows(step, len(record.starts), len(record.impulse))
         return Y, inertia_factor(step, self.setup.scene.tables)

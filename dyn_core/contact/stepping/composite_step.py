@@ -458,7 +458,9 @@ def _adds_energy(
 
         lambda . (b - bias) + |Y.T lambda|² / 2 + sum of lambda min(bias, 0) > least
 
-    The last sum is over blocks without restitution, which are pushed out of an overlap.
+    lambda are the impulses, b the free velocities plus bias, and |Y.T lambda|² is
+    lambda . G lambda. The last sum is over blocks without restitution, which are pushed
+    out of an overlap.
     A body that is hit, and then meets another, rebounds in relation to its velocity
     after the first meeting; if other contacts hold it, the impulses of both may do
     work. Motors of prescribed joints may do work: if there are any, the result is

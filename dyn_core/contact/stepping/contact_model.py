@@ -169,7 +169,7 @@ class ContactModel:
 
         Args:
             name: Name of a solver that passes friction and springs on.
-            inputs: Further inputs, before the inputs of the payload.
+            inputs: Names of further inputs, before the inputs of the payload.
             options: Options of the solver.
 
         Raises:

@@ -186,9 +186,10 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
 
         lambda_k = -(1 + e) sigma_k / G_kk  at the fastest approach, until all are slow
 
-    Only the normals of contacts and limits take part; other entries are zero. Slow
-    contacts, friction and other constraints are solved by the step that follows. The
-    sequence ends after 10,000 impacts, even if some approaches are still fast.
+    sigma are the velocities of the rows, G is their Delassus matrix. Only the normals
+    of contacts and limits take part; other entries are zero. Slow contacts, friction
+    and other constraints are solved by the step that follows. The sequence ends after
+    10,000 impacts, even if some approaches are still fast.
 
     Args:
         impact: Constraints, and the velocity before the impacts.
@@ -217,9 +218,10 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         compression:  0 <= lambda_c  orthogonal to  sigma_n >= 0
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
-    It starts from the velocity before the step, with touching contacts and limits,
-    loops, gears and prescribed joints, which do not change their velocity; entries of
-    all other blocks are zero.
+    lambda_n are normal impulses, sigma_n the velocities of their rows after them. It
+    starts from the velocity before the step, with touching contacts and limits, loops
+    and gears, whose velocity becomes zero, and prescribed joints, which keep theirs;
+    entries of all other blocks are zero.
 
     Args:
         impact: Constraints, and the velocity before the impact.

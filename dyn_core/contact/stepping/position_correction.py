@@ -90,7 +90,8 @@ def prepare_correction(
         0 <= p  orthogonal to  G p + R p + bias >= 0   of contacts and limits,
         G p + R p + erp gap' / remaining = 0   of loops and gears
 
-    with the normal rows of contacts only, their impulses p, bias from `correction`,
+    with the Delassus matrix G of the normal rows of contacts and all rows of the
+    others, their impulses p, bias from `correction`, erp and remaining of the rule,
     gap' the gap after the step at the known velocity, and R a small fraction of G's
     diagonal, which distributes corrections that exclude each other.
 

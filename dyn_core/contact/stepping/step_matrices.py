@@ -50,7 +50,9 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 
         H + dt B = L.T L
 
-    Rows are in the order of elimination, see Structure; columns by coordinate.
+    dt is the time of the prepared terms, 0 for an impact, and B the slopes of joint
+    friction. Rows are in the order of elimination, see Structure, columns by
+    coordinate.
 
     Args:
         step: Arrays of the problem; the factor of state 0 is read.

@@ -42,7 +42,7 @@ class Symbol(Number):
     def apply(self, op: str, *operands: Any) -> Any:
         """Record an operation in the innermost Graph being traced; return its result.
 
-        Operands, result and errors are as of Tracer.record.
+        Operands, here one by one, result and errors are as of Tracer.record.
         """
         tracer = self.tracer
         while tracer.inner is not None:

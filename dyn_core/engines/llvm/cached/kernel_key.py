@@ -14,7 +14,7 @@ def kernel_key(graph: bytes, sizes: Sizes, width: int) -> str:
 
     Args:
         graph: Digest of the Graph, from Graph.digest.
-        sizes: Sizes of the input and output ports, in their order.
+        sizes: Pair of tuples: sizes of the input ports and of the output ports.
         width: Lanes of a batch, from `lanes`; only the type of the numbers counts.
     """
     digest = hashlib.sha256(graph)

@@ -163,9 +163,9 @@ def definition(far: float) -> str:
     """Return the LLVM IR of FUNCTION(ptr angles, i64 count), "@far_angles".
 
     The memory at `angles` contains `count` angles x, then as many values each of r, low
-    and n (a whole number), see `reduced`: x = n pi/2 + r + low modulo 2 pi. Only values
-    of angles with a magnitude above `far` [rad] are written, of infinity too, not of
-    NaN.
+    (doubles, as x) and n (an i64), see `reduced`: x = n pi/2 + r + low modulo 2 pi.
+    Only values of angles with a magnitude above `far` [rad] are written, of infinity
+    too, not of NaN.
 
     Args:
         far: At least 2**19.

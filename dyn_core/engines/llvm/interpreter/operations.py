@@ -278,7 +278,8 @@ def _still(width: int) -> str:
 def _begin(width: int) -> str:
     """Return the LLVM function of `begin`, which sets the status of all lanes to HOLDS.
 
-    HOLDS, 2**30, means that no requirement has failed. `width`: Lanes.
+    HOLDS, 2**30, means that no requirement has failed. The function takes %s, the
+    address of the scratch memory, and returns 0. `width`: Lanes.
     """
     b = Instructions(width, False)
     holds = constant(HOLDS, "whole", width)
@@ -293,8 +294,9 @@ def _begin(width: int) -> str:
 def _finish(width: int) -> str:
     """Return the LLVM function of `finish`, which stores the status of each lane.
 
-    A status is 0, or the number of the first requirement that failed: an int64, at the
-    address `status` for the first lane. The function returns how many lanes failed.
+    A status is 0, or the number of the first requirement that failed: an int64, for the
+    first lane at the address %status. The function takes %s, the address of the scratch
+    memory, and %status; it returns how many lanes failed.
 
     Args:
         width: Lanes.
@@ -316,7 +318,8 @@ def _finish(width: int) -> str:
 def _rows(width: int) -> list[str]:
     """Return LLVM IR of gather and scatter, which transpose rows to slots and back.
 
-    Both are in rows_ir.py; their operations, which call them, follow. [] for one lane.
+    Both are in rows_ir.py; their operations, which call them, follow: op_gather takes
+    %from, %stride, %n and %to, op_scatter %from, %n and %to. [] for one lane.
     """
     if width == 1:
         return []
