@@ -43,8 +43,9 @@ class ExternalWrench:
         S^-1 w = U_k y,   y = argmin |D^-1 (tau - J.T S U_k y)|
 
     l is 0.1 m. U_k are the columns of singular values above the threshold, D the
-    deviations of the joint forces. Between the threshold and twice of it a direction fades in, so that w
-    is continuous along a motion. Where a direction has faded, its deviation is 1000 N.
+    deviations of the joint forces. Between the threshold and twice of it a direction
+    fades in, so that w is continuous along a motion. Where a direction has faded, its
+    deviation is 1000 N.
 
     Attributes:
         model: Robot.

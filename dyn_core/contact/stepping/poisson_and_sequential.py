@@ -219,9 +219,9 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
     lambda_n are normal impulses, sigma_n the velocities of their rows after them. It
-    starts from the velocity before the step, with touching contacts and limits, loops
-    and gears, whose velocity becomes zero, and prescribed joints, which keep theirs;
-    entries of all other blocks are zero.
+    starts from the velocity before the step. Touching contacts and limits take part,
+    loops and gears (their velocity becomes zero), and prescribed joints (they keep
+    theirs); entries of all other blocks are zero.
 
     Args:
         impact: Constraints, and the velocity before the impact.
