@@ -214,7 +214,7 @@ class Controller(Laws):
 
     @property
     def idle(self) -> str:
-        """Why no law acts, stopped or disabled, and what ends that; else empty."""
+        """Why no law acts: a stop, else disabled; and what ends that. Else empty."""
         if (stop := self.stopped) is None:
             return "" if self.enabled else "disabled; valid: enable it"
         way = "; valid: deactivate and activate the node; in Python reset_stop"

@@ -89,8 +89,9 @@ def gyroscopic_change(
     """Return the change of velocity that averages the gyroscopic moments of a step.
 
     It is to be added to the velocity after an explicit step, (nv,) [rad/s | m/s], which
-    uses the moments at its start. Only floating and ball joints at the base have one;
-    other entries are zero. See coordinates.gyroscopic_change.
+    uses the moments at its start. Only floating joints, and ball joints with a
+    quaternion, at the base have one; other entries are zero. See
+    coordinates.gyroscopic_change.
 
     Args:
         model: Robot.
