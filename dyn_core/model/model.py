@@ -160,12 +160,12 @@ class Model(Immutable, Tree, System):
         numbers: call them before.
 
         Args:
-            values: Numbers by parameter path (model/parameter_paths); a path of one
-                number, such as `elbow.damping`, also accepts a bare number.
+            values: Numbers or symbols by parameter path (model/parameter_paths); a path
+                of one number, such as `elbow.damping`, also accepts a bare number.
 
         Raises:
-            ModelError: Unknown path, wrong number of values, values that are no finite
-                numbers, or a negative mass. Whether others are physically meaningful
+            ModelError: Unknown path, wrong number of values, numbers that are not
+                finite, or a negative mass. Whether others are physically meaningful
                 is not checked; a simulation warns of inertias that no body has.
             SingularError: An axis has length 0, or is -z for a planar joint.
         """
@@ -435,8 +435,8 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ShapeError: `q` has another shape.
-            NonFiniteError: A quaternion is zero or longer than 1e154; NaN passes. A
-                Vector `q` is not checked at all.
+            NonFiniteError: A quaternion's length is below 1.5e-154 or above 1.3e154;
+                NaN passes. A Vector `q` is not checked at all.
         """
         if not isinstance(q, Vector):
             space.refuse_zero_quaternions(self, state_array("q", q, self.nq))
@@ -583,8 +583,8 @@ class Model(Immutable, Tree, System):
                 functions of dyn_core.authoring, such as its sin, not NumPy's.
 
         Raises:
-            ModelError: The joint is unknown, fixed or locked, `pose` is not callable,
-                or changed numbers would be lost. What `pose` returns is not checked.
+            ModelError: The joint is unknown, fixed or locked, `pose` is not callable or
+                gives no (R, p) at t = 0, or changed numbers would be lost.
 
         Source: RBD5-3.4 (time-dependent joints).
         """
@@ -679,7 +679,7 @@ class Model(Immutable, Tree, System):
     def with_loops(self, *loops: LoopConstraint) -> Model:
         """Return the robot with further loops (make_loop, user_loop, coupling).
 
-        The loops are appended to `loops`.
+        The loops are appended to `loops`; changed numbers are kept.
 
         Raises:
             ModelError: An argument is no loop, unknown link or joint, name missing or

@@ -195,7 +195,8 @@ def with_linear_parameters(
 ) -> Model:
     """Return the robot with other values of `parameter_names`.
 
-    A change of a body's inertia is added to the link that its joint carries. If this
+    Each coordinate of a joint gets its own values; the description has their mean. A
+    change of a body's inertia is added to the link that its joint carries. If this
     link alone would then be unphysical, it gets the inertia of the whole body, and the
     other links fixed to the body get none.
 

@@ -88,7 +88,10 @@ class PayloadInput:
         self.attach(None)
 
     def check(self, payload: Payload | None) -> None:
-        """Raise SettingError for no Payload, or if `link` is empty; None is valid."""
+        """Raise SettingError for another type, and for a Payload without a link.
+
+        None is valid, also if `link` is empty.
+        """
         if not isinstance(payload, Payload | None):
             valid = "Payload(mass, com, inertia), or None"
             raise SettingError(f"payload is {shown(payload)}; valid: {valid}")

@@ -66,7 +66,7 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings and hints, in the order of their first occurrence.
+        """All warnings, and hints as Hint, in the order of their first occurrence.
 
         Equal findings about several elements of one kind are one warning, with the
         first three names and the number of the others.

@@ -78,7 +78,8 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 
     Links come in order, each at most once. The reason is a principal moment about the
     centre of mass that is negative, or else larger than the sum of the others, beyond
-    rounding (TRIANGLE, 1e-9); for mass 0, any moment that is not 0 (m c is ignored).
+    1e-9 (TRIANGLE) of the largest moment and 1e-12 m c²; for mass 0, any moment that is
+    not 0 (m c is ignored).
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,

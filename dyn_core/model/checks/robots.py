@@ -34,7 +34,7 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     """Return words on the joint farthest beyond its position limits at q; else "".
 
     Only limits of independent joints of one coordinate count, and an excess above 0.01
-    rad or m (DEEP). The words are those of `excess`.
+    (DEEP); rad and m count alike. The words are those of `excess`.
 
     Args:
         tree: Robot.

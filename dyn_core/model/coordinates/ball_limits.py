@@ -32,6 +32,7 @@ def ball_limit_rows(
     Returns:
         For each finite limit: its name (swing, lower twist or upper twist), the row J
             with d gap/dt = J qd_joint, and the gap [rad], negative beyond the limit.
+            At swing 0 the row of the swing is zero.
 
     Raises:
         SingularError: The swing is pi, where the twist is undefined (from swing_twist).

@@ -225,7 +225,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
     """Raise NonFiniteError if q (..., nq) has a quaternion without direction.
 
-    Its length is then zero or beyond 1e154; NaN passes.
+    Its length is then below 1.5e-154 or above 1.3e154; NaN passes.
     """
     for i in tree.independent:
         if not tree.joint[i].has_lengths(q[..., tree.q_slices[i]]):
@@ -248,7 +248,7 @@ def quaternion_joints(tree: Tree) -> tuple[str, ...]:
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
     """Return the lengths of quaternions that differ from 1 by more than 1e-3.
 
-    The lengths are by name of the joint. `q` is one position (nq,).
+    The lengths are by name of the joint; NaN is left out. `q` is one position (nq,).
     """
     lengths = {
         tree.names[i]: float(np.sqrt(part @ part))

@@ -44,6 +44,7 @@ def make_joint(spec: JointSpec) -> Joint:
     Raises:
         ModelError: The numbers do not make such a joint.
         KeyError: Its kind, or the kind of a factor, is not in KINDS, such as fixed.
+        TypeError: A universal joint has more than two axes.
 
     Source: KIM-2.4 (the library of joints).
     """

@@ -219,8 +219,8 @@ class Joint(ABC):
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
         """Return the velocity (nv) at which q (nq) changes at `rate` = dq/dt (nq).
 
-        Its units are [rad/s | m/s]. Inverse of position_rate; it is `rate` itself for
-        kinds without a quaternion.
+        Its units are [rad/s | m/s]. Inverse of position_rate for unit quaternions,
+        which is not checked; `rate` itself for kinds without a quaternion.
         """
         return rate
 
@@ -285,7 +285,7 @@ class Joint(ABC):
     def has_lengths(self, q: np.ndarray) -> bool:
         """Return whether all quaternions in q (..., nq) can be normalised; NaN passes.
 
-        One that cannot is zero or has a squared length beyond the range of floats.
+        One that cannot has a squared length that is infinite or below 2.2e-308.
         """
         # quaternions() of the indices 0, 1, ... returns the indices of each quaternion.
         places = [[int(k) for k in x] for x in self.quaternions(Vector(range(self.nq)))]

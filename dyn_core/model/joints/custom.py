@@ -140,8 +140,8 @@ class Custom(Joint):
     def _check(self, q: tuple[float, ...]) -> None:
         """Raise ModelError unless the pose is a rotation and a finite position.
 
-        R.T R may differ from the identity by 1e-6 in each entry. `q` are the
-        coordinates of the pose, nq.
+        R.T R may differ from the identity by less than 1e-6 in each entry, and det R
+        must not be negative. `q` are the coordinates of the pose, nq.
         """
         placed = self._along(Vector(q), Vector.zeros(self.nv))
         R = np.asarray(placed.R[0], float)

@@ -284,7 +284,7 @@ class Spherical(GroupJoint):
         return q_next, u if way is None else _after_turn(u, way, dt)
 
     def normalize(self, q: Vector) -> Vector:
-        """Return the quaternion scaled to unit length."""
+        """Return the quaternion scaled to unit length; zeros: ZeroDivisionError."""
         return normalized(q)
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
@@ -433,7 +433,10 @@ class Floating(GroupJoint):
         return q_next, Vector((*angular, *(exp3(w).T @ u[3:])))
 
     def normalize(self, q: Vector) -> Vector:
-        """Return the coordinates with the quaternion scaled to unit length."""
+        """Return the coordinates with the quaternion scaled to unit length.
+
+        Floats that are all zero give a ZeroDivisionError.
+        """
         return Vector((*q[:3], *normalized(q[3:])))
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:

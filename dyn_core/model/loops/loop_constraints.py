@@ -398,7 +398,8 @@ def make_loop(
             rolling_disc; LOOP describes them.
         b: Link with frame B.
         a: Link with frame A; None is the base.
-        at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
+        at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link; None:
+            the frame of the link.
         axes: For kind axes: components x, y, z, rx, ry, rz that are zero, in A, in the
             order of the rows. For kinds that roll: those of the rows z, x, y (in this
             order) to constrain; all if empty.
@@ -494,7 +495,8 @@ def user_loop(
         function: (R, p) -> residuals; an empty list if all rows are velocity rows.
         b: Link with frame B.
         a: Link with frame A; None is the base.
-        at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
+        at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link; None:
+            the frame of the link.
         directions: (R, p) -> velocity rows: factors of the angular (3) and the linear
             velocity (3) of B's origin relative to A, in the axes of A; None: none.
 

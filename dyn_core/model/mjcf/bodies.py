@@ -49,8 +49,9 @@ def read_pairs(
     """Return the pairs of links that MuJoCo tests for contact, as rules of a Model.
 
     Pairs that a Model treats in the same way by default have no rule. A half-space of
-    the world counts as a link. If no two links of the robot may touch, one rule (ANY)
-    denies all pairs of links; rules of a link and the world are kept.
+    the world counts as a link. If no two links of the robot may touch, and several of
+    those with shapes move, one rule (ANY) denies all pairs of links; rules of a link
+    and the world are kept.
 
     Args:
         mjcf: The compiled file.

@@ -69,8 +69,9 @@ def run(
 def _fused(model: Any, fused: Any) -> list[float]:
     """Return the mass that moves in a model, and in the one with fused bodies [kg].
 
-    The list is empty if neither this mass nor the inertia of a joint differs: MuJoCo
-    fuses bodies before it derives inertias from geoms and scales masses.
+    The list is empty if neither this mass nor the inertia of a joint differs by 1e-6 of
+    its value: MuJoCo fuses bodies before it derives inertias from geoms and scales
+    masses.
     """
     masses = [float(x.body_mass[x.body_weldid != 0].sum()) for x in (model, fused)]
     pairs = np.append(model.dof_M0, masses[0]), np.append(fused.dof_M0, masses[1])

@@ -245,9 +245,9 @@ def _solve(
     """Add the fixed joints, followers and couplings of relations to `result`.
 
     A linear relation of one joint fixes it; then the remaining relations become
-    followers (two joints) or couplings. A linear relation that fixed joints contradict
-    is a doubtful finding. Relations between fixed joints that are not linear are
-    skipped without a check.
+    followers (linear ones of two joints, see _follow) or couplings. A linear relation
+    that fixed joints contradict is a doubtful finding. Relations between fixed joints
+    that are not linear are skipped without a check.
 
     Raises:
         ModelError: A finding is doubtful and `findings` is strict.

@@ -299,6 +299,8 @@ def paths(tree: Tree) -> tuple[str, ...]:
     """Return every parameter path with values in a robot, in the order of KINDS.
 
     Paths of one kind are in the order of the robot's elements, fixed joints last.
+    `time` is there only if a joint is driven. Raises TraceError if the mass of a link
+    is a symbol.
     """
     known = {owner: _names(tree, owner) for owner in OWNERS}
     every = [

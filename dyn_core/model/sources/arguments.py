@@ -74,6 +74,8 @@ def add_lock(parser: argparse.ArgumentParser) -> None:
 def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
     """Return the values of NAME=VALUE entries (or NAME:=VALUE) by name.
 
+    VALUE may be empty, and may have further "=".
+
     Args:
         pairs: Entries.
         where: Name of the option, for the error message.

@@ -197,7 +197,7 @@ class RobotXml(NamedTuple):
 def read_robot(
     located: Located, xacro_arguments: Mapping[str, Any] | None = None
 ) -> RobotXml:
-    """Return the XML of a robot and its origin.
+    """Return the XML text of a robot, its root element, and its origin.
 
     xacro is expanded in files *.xacro, and in any other source if `xacro_arguments` are
     given; else its tags and expressions remain in the text.

@@ -62,7 +62,7 @@ def robot(name: str) -> CachedRobot:
 
     Its file is the first that the robot's module names of a URDF, xacro and MJCF.
     Its package_paths are the folder of the package and its parent, then the repository
-    and its parent.
+    and its parent; its xacro_arguments are the module's XACRO_ARGS, as text.
 
     Raises:
         ModelError: The package is not installed, the name is unknown, or the robot is

@@ -369,7 +369,9 @@ class ChainModel(System):
             T_i = (start |v_i|² + end |v_{i+1}|² + 2 between v_i . v_{i+1}) / 2
             start = m (1-c)² + I/L²,  end = m c² + I/L²,  between = m c (1-c) - I/L²
 
-        c is the distance of the centre of mass from the link's start, divided by L.
+        m, I and L are the link's mass, inertia about its centre of mass and length, c
+        is the distance of this centre from the link's start, divided by L; v_i is the
+        velocity of joint i.
 
         Source: WAW-13.4.
         """
@@ -390,7 +392,8 @@ class ChainModel(System):
         """By joint: mass on which gravity acts, n [kg].
 
         It is the joint's point mass plus m (1 - com/L) of the link that starts there
-        and m com/L of the link that ends there.
+        and m com/L of the link that ends there; m, com and L are a link's mass, centre
+        of mass and length.
         """
         weights = list(self.masses)
         for i, (L, m, com, _) in enumerate(self._links()):

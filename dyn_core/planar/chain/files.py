@@ -159,6 +159,10 @@ def load_chain_file(source: Any) -> ChainFile:
     Args:
         source: Path, YAML text of more than one line, or mapping; see the module.
 
+    Returns:
+        The chain; its start as x and v, where missing entries (x0, theta) are zero;
+            dt, window and scheme, which are None where the file has none.
+
     Raises:
         ModelError: It cannot be read or is invalid; names the file and, if one is at
             fault, the key, with valid values.

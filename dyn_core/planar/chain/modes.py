@@ -157,9 +157,9 @@ class Latch:
     def release(self, key: Any, t: float) -> bool:
         """Record a release of the constraint `key` at time t [s] if it is allowed.
 
-        It is not allowed while the constraint is held. After max_releases within the
-        window, the constraint is held until the oldest of these releases is one window
-        ago.
+        It is not allowed while the constraint is held. One more than max_releases
+        within the window is refused, too, and the constraint is then held until the
+        oldest of these releases is one window ago.
 
         Returns:
             Whether the release is allowed. A refused one is not recorded.
@@ -319,7 +319,8 @@ class UnilateralConstraints:
     ) -> JointModes:
         """Return the constraints of all joints, arrays for a Program.
 
-        They are the chain's own constraints, changed by the active ones: a joint on
+        They are kind, s, a_w, active and alpha_w, in this order, as in Constraints.
+        They have the chain's own constraints, changed by the active ones: a joint on
         ground is guided, or on a line if the half-plane's mode is slide, the joint is
         free and no other half-plane holds it; an angle at a limit is active; inner
         joints of taut links are guided.
