@@ -323,7 +323,7 @@ class Model(Immutable, Tree, System):
 
     @property
     def shapes(self) -> tuple[PlacedShape, ...]:
-        """Collision shapes of all links with placements, ordered as frame_names."""
+        """Collision shapes of all links, placed in bodies, ordered as frame_names."""
         return place_shapes(self.frames, self.build.description)
 
     def material(self, link: str) -> Material:

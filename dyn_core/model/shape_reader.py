@@ -97,7 +97,7 @@ FIELDS = (
 def place_shapes(
     frames: Mapping[str, Frame], description: Description
 ) -> tuple[PlacedShape, ...]:
-    """Return the collision shapes of all links, with body and placement.
+    """Return the collision shapes of all links, with body and placement in it.
 
     They are in the order of `frames`, and within a link in the order of its
     description.

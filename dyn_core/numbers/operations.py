@@ -30,7 +30,7 @@ def divide(a: float, b: float) -> float:
 
 
 def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
-    """Return `function` with NaN as the result where it raises ValueError."""
+    """Return `function` with NaN where it raises ValueError; other errors pass."""
 
     def quiet(x: float) -> float:
         try:

@@ -187,7 +187,7 @@ class Tree:
         return sum(self.I[i].m for i in self.bodies)
 
     def frame(self, link: str) -> Frame:
-        """Return the frame of a link.
+        """Return the Frame of a link: its body, placement in it, and inertia.
 
         Raises ModelError for an unknown name, and for a list or tuple of names.
         """

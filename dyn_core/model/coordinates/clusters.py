@@ -85,7 +85,7 @@ def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
     member = list(range(len(parent)))
 
     def least_of(i: int) -> int:
-        """Return the smallest number of a body in the cluster of body i."""
+        """Return the smallest number of a body in the cluster of body i, so far."""
         while member[i] != i:
             i = member[i]
         return i

@@ -35,8 +35,9 @@ def coordinates_of(model: Model) -> Coordinates:
     """Return names and units of the independent coordinates, in the order of q and qd.
 
     A name is JOINT, or JOINT.0, JOINT.1, ... if q or qd has several numbers of the
-    joint. Units are as in Coordinates: "1" for the numbers of a quaternion, else "rad"
-    if the coordinate rotates the body at the neutral position, "m" if it does not.
+    joint. Units are as in Coordinates, also of velocities without 1/s: "1" for the
+    numbers of a quaternion, else "rad" if the coordinate rotates the body at the
+    neutral position, "m" if it does not.
     """
     positions, velocities = [""] * model.nq, [""] * model.nv
     q_units, v_units = ["rad"] * model.nq, ["rad"] * model.nv
