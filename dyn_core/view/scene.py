@@ -103,8 +103,8 @@ class VisualScene(ABC):
         """Return the surfaces of a role, made on first use and then stored.
 
         Args:
-            role: One of ROLES; other values are not refused: a robot takes them as
-                INERTIA, a planar system has no such surfaces.
+            role: "visual", "collision" or "inertia"; other values are not refused: a
+                robot takes them as "inertia", a planar system has no such surfaces.
         """
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))
@@ -112,7 +112,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def _make(self, role: str) -> Sequence[Part]:
-        """Return new surfaces of a role, one of ROLES."""
+        """Return new surfaces of a role: "visual", "collision" or "inertia"."""
 
     @abstractmethod
     def start(self) -> np.ndarray:
@@ -153,9 +153,10 @@ class VisualScene(ABC):
         """Return the state at `share`, 0..1, of the path from state a to b, (n,)."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random state within the ranges of the sliders, (n,).
+        """Return the `state` of values drawn uniformly from the sliders' ranges, (n,).
 
-        Raises InfeasibleError if loops cannot be closed there.
+        Closed loops may change the values. Raises InfeasibleError if loops cannot be
+        closed there; there is no second try.
         """
         return self.state([rng.uniform(x.low, x.high) for x in self.sliders])
 
@@ -177,7 +178,8 @@ class VisualScene(ABC):
         one of their corners or poses is NaN or infinite.
 
         Args:
-            several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts.
+            several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts
+                to be seen.
             parts: Parts to be seen; None: all visual parts, made if they are not yet.
                 Ground and parts without corners are ignored.
         """

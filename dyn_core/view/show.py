@@ -37,7 +37,7 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task; or a
-            Recording of a robot alone.
+            Recording of a robot, without states and t.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or,
             if `what` is a Model or a task of a robot, a Recording of the robot; or one

@@ -128,8 +128,8 @@ def _scales(layout, A, mu):
 
     Returns:
         Scale of each row: the response is the largest of a contact's rows, or the row's
-        own; a response <= 0 counts as 1. T: these scales, times the friction weights of
-        tangent rows.
+        own; a response <= 0 counts as 1. T: these scales, those of tangent rows times
+        their friction weight, coefficient / largest coefficient of the contact.
     """
     unit, T = [1.0] * layout.m, [1.0] * layout.m
     for block in layout.blocks:
@@ -199,7 +199,7 @@ def _correction(layout, z, mu):
 def _factored(A, shift):
     """Return the factors L and 1 / D of A + shift 1 = L D L.T, without pivoting.
 
-    Pivots are not checked; a pivot of zero is divided by.
+    Pivots are not checked; a pivot of zero gives infinite or NaN factors.
 
     Args:
         A: Symmetric matrix, n lists of n; not changed.

@@ -106,7 +106,7 @@ def _cones(problem):
 
     Returns:
         C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,
-        which come first, for normals of contacts with mu < SMALL (the last contact
+        which come first, for normals of contacts with mu < 1e-3 (the last contact
         first), finite lower bounds, finite upper bounds; then for every contact the
         number of rows of its second-order cone, (mu normal, tangents) with the
         contact's largest mu and d = 0.

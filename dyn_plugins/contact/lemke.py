@@ -27,7 +27,7 @@ def lemke(M, q, max_iterations):
     q a little, and solve the resulting basis for the true q; the last attempts also add
     a little to the diagonal of M. An attempt that has used up its pivots does not end
     the search; another one does if the residual of its z (`shortfall`) is at most
-    SMALL_LAW, or, for a first attempt that ends on a ray, PROVEN.
+    1e-9, or, for a first attempt that ends on a ray, 1e-12.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
@@ -37,7 +37,7 @@ def lemke(M, q, max_iterations):
     Returns:
         z of the last attempt, or after all attempts the z with the smallest residual,
             (n,); the number of pivots of all attempts; and the status: CONVERGED if the
-            residual of z is at most GOOD_LAW, else that of the first attempt: RAY,
+            residual of z is at most 1e-7, else that of the first attempt: RAY,
             MAX_ITERATIONS, or CONVERGED with a larger residual.
 
     Source: LCP-5.
@@ -137,7 +137,7 @@ def _leaving(table, column, basis, n):
         n: Number of rows.
 
     Returns:
-        The row; None, a ray, if no entry of the column is above PIVOT times the
+        The row; None, a ray, if no entry of the column is above 1e-11 times the
         largest magnitude in it (or times 1, if that is larger).
     """
     d = table[:, column]

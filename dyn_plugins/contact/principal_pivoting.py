@@ -120,6 +120,9 @@ def _drive(A, u, x, lower, upper, between, row, sign):
     Returns:
         The new impulses, and whether the law of `row` holds; None if the step is
         unbounded: the problem has no solution.
+
+    Raises:
+        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
     """
     C = np.flatnonzero(between)
     change = np.zeros(len(x))
@@ -165,6 +168,9 @@ def _exact(A, b, x, lower, upper, between):
         x: Scaled impulses, (m,).
         lower, upper: Bounds of x, (m,).
         between: Whether each row is between its bounds, (m,).
+
+    Raises:
+        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
     """
     C, N = np.flatnonzero(between), np.flatnonzero(~between)
     if not len(C):

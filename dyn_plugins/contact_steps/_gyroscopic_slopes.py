@@ -92,9 +92,9 @@ class GyroscopicSlopes:
 
 
 def turns(model):
-    """Return whether a root joint has more than one coordinate.
+    """Return whether a joint on the base has more than one velocity coordinate.
 
-    Only such joints have gyroscopic moments.
+    Only such joints have gyroscopic moments. Followers do not count.
     """
     return any(model.joint[i].nv > 1 for i in _roots(model))
 

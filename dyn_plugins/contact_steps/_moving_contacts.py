@@ -192,18 +192,18 @@ def _orthonormal(columns):
 
 
 def inverse_of_any_rank(M):
-    """Return an inverse of M on its independent rows, zero on dependent rows.
+    """Return an inverse of M on its independent rows; other rows and columns are zero.
 
-    Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
-    depends on previous rows: for symmetric semidefinite M and consistent right sides,
-    the solution satisfies it, too.
+    Gauss-Jordan elimination in the order of the rows. A row whose pivot is at most 1e-9
+    of its diagonal entry depends on previous rows: for symmetric semidefinite M and
+    consistent right sides, the solution satisfies it, too.
 
     Args:
         M: Square Matrix, the responses of rows to each other; not changed.
 
     Returns:
-        The inverse, a Matrix, and the number of dependent rows; rows of no response do
-        not count.
+        The inverse, a Matrix, and the number of dependent rows; rows of no response, a
+        diagonal entry of at most 1e-12 of the largest, do not count.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """
@@ -463,7 +463,7 @@ def _bias_slopes(rule, solved, dt, options, sides):
 
 
 def _add(sums, i, columns):
-    """Add six columns to sums[i], in place; None counts as zero."""
+    """Add six columns to sums[i], in place; None in sums[i] counts as zero."""
     old = sums[i]
     sums[i] = (
         columns if old is None else [a + b for a, b in zip(old, columns, strict=True)]
@@ -541,7 +541,8 @@ def constrained(inverse, momentum, moving):
 def _disagree(moving, by_q):
     """Return the condition that an active row is violated by the derivatives by q.
 
-    One fixed displacement of q is tested.
+    One fixed displacement of q is tested. The error of a row may be 1e-7 of the largest
+    right side.
 
     Args:
         moving: The MovingContacts, with the rows A and right sides c_q.

@@ -248,8 +248,8 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
-    Overlaps are also corrected by erp. Contacts with a gap above 1e-9 m have no impulse
-    in this step. UnsupportedError: a shape is no sphere, capsule, box or cylinder.
+    e is the restitution. Overlaps are also corrected by erp. A gap above 1e-9 m has no
+    impulse. UnsupportedError: a shape is no sphere, capsule, box or cylinder.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
@@ -273,8 +273,8 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
-    Contacts with gap(q_m) above 1e-9 m have no impulse in this step. UnsupportedError:
-    a shape is no sphere, capsule, box or cylinder.
+    e is the restitution. Contacts with gap(q_m) above 1e-9 m have no impulse in this
+    step. UnsupportedError: a shape is no sphere, capsule, box or cylinder.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
@@ -351,7 +351,7 @@ class StepParts(NamedTuple):
 
     @classmethod
     def of(cls, **parts):
-        """Return the StepParts of slots and options by name; the rest: rule_options."""
+        """Return StepParts; other names: rule_options; a missing name is a KeyError."""
         step = {name: parts.pop(name) for name in cls._fields[:-1]}
         return cls(**step, rule_options=parts)
 
@@ -484,7 +484,7 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
         motions: Body's motion (body axes) before the step, after it without contacts.
         dt: Step [s].
         parameters: Options of the rule, by name.
-        approach: Normal velocity before the step [m/s]; None: from the motions.
+        approach: Normal velocity before, closing below 0 [m/s]; None: of the motions.
 
     Returns:
         A condition or True; and the bias [m/s].
@@ -586,7 +586,7 @@ def contacts(model, X, world, links):
 
 
 def half_spaces(model, world):
-    """Raise UnsupportedError unless `world` has HalfSpaces only; model is ignored."""
+    """Raise UnsupportedError unless `world` has HalfSpaces only, TypeError for None."""
     for half in world:
         if not isinstance(half, HalfSpace):
             raise UnsupportedError(f"world: {shown(half)}; valid: a list of HalfSpace")
@@ -666,7 +666,7 @@ VALID = {"world": half_spaces, "links": linked_shapes, **CORRECTION}
 
 
 def step_options(erp):
-    """Return a dict from the names of a step's options to their defaults.
+    """Return {name: default} of contact_euler's options, world to solver_options.
 
     erp: Default of the option erp, the fraction of an overlap that a step corrects.
     """

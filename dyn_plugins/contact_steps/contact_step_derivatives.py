@@ -191,7 +191,8 @@ def _advance_slopes(model, q, u, dt):
         dt: Time [s].
 
     Returns:
-        Two pairs of JointBlocks, by q and by u: derivatives of position and velocity.
+        Two pairs of JointBlocks, derivatives of position and of velocity: the first
+        pair by q, the second by u.
     """
 
     def along(q, u):

@@ -11,7 +11,7 @@ from dyn_core.problems import (
 
 @hookimpl
 def dyn_control_modes():
-    """Return the ControlModes of this file as a list, for the Registry."""
+    """Return the list of modes computed_torque, impedance, gravity and cartesian."""
     from dyn_core.control import CartesianLaw  # needed by controllers alone
 
     return [

@@ -259,7 +259,7 @@ def second_derivatives(model, m, state, weights):
 def _groups(chain, paths):
     """Return the coordinates of a chain in groups of whole joints, a list of lists.
 
-    They are the entries of `paths` at their own bodies. A group has at least GROUP
+    They are the entries of `paths` at their own bodies. A group has at least six
     coordinates; the last one may have fewer. A chain without coordinates has no groups.
 
     Args:

@@ -443,8 +443,8 @@ class OfBodyForces(TracedSolver):
         """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
         model: Robot. common: BuildOptions. chosen: Slots and options that were given,
-        by name; not changed. Raises UnsupportedError for forces not fixed to bodies,
-        and the errors of TracedSolver._adapter.
+        by name; not changed. Raises UnsupportedError for another f_ext_fixed than body,
+        also without the input f_ext, and the errors of TracedSolver._adapter.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

@@ -124,7 +124,7 @@ def _cut(model, whole, group, carriers):
 def _groups(model):
     """Return the bodies whose joints have coordinates, in order, as a list of groups.
 
-    Each group has at least GROUP coordinates; the last one may have fewer.
+    Each group has at least eight coordinates; the last one may have fewer.
     """
     groups, size = [[]], 0
     for i in model.bodies:

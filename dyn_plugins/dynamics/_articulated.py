@@ -190,7 +190,7 @@ def _without_rows(A, U, prescribed):
 
 
 def accelerations_from_forces(model, joints, tau, p):
-    """Return the Accelerations of articulated bodies under forces: two sweeps.
+    """Return the Accelerations, lists by body, under forces: two sweeps.
 
         u = tau - sum_c J_c.T p_c,   p_p += X.T (p + U D^-1 u)
         qdd = D^-1 (u - U.T a_p),    a_c = X_c a_p + J_c qdd

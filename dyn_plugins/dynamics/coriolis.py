@@ -11,10 +11,11 @@ from dyn_plugins.dynamics.rnea import body_forces
 def coriolis(model, q, qd):
     """Return the joint forces of a motion without acceleration and without gravity.
 
-        c(q, qd) = C(q, qd) - g(q) = c(q, -qd)
+        c(q, qd) = C(q, qd) - g(q)
 
     C(q, qd) is the vector `bias`; the matrix of c = Cm qd is `coriolis_matrix`. Joint
-    friction is no part of c.
+    friction is no part of c. With joints driven by time, c has the forces that their
+    motion needs; without, c(q, -qd) = c(q, qd).
 
     Inputs and outputs: those of CORIOLIS_FORCE; q, qd and c by body, the base first;
     entry 0 of c is None.
@@ -37,7 +38,7 @@ def inertial(model, q, qdd):
 
         tau = H(q) qdd
 
-    H is not formed.
+    H is not formed. The motion of joints driven by time is no part of tau.
 
     Inputs and outputs: those of INERTIAL_FORCE; q, qdd and tau by body, the base first;
     entry 0 of tau is None.

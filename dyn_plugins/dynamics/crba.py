@@ -8,7 +8,7 @@ from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 def crba(model, q):
     """Return the joint-space inertia matrix, with the armatures of the joints.
 
-        kinetic = qd.T H(q) qd / 2
+        kinetic = qd.T H(q) qd / 2   without joints driven by time
 
     Inputs and outputs: those of MASS_MATRIX; q by body, the base first.
 

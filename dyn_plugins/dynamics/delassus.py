@@ -128,8 +128,9 @@ def point_forces(model, q, points):
         points: Pairs (link, point in the link's frame [m]).
 
     Returns:
-        One list of pairs (body, force in body coordinates), three for each point: the
-        forces along x, y and z of the base. The body of a link fixed to the base is 0.
+        One flat list of pairs (body, force in body coordinates), three pairs for each
+        point: the forces along x, y and z of the base. The body of a link fixed to the
+        base is 0.
 
     Raises:
         ModelError: A link is unknown.

@@ -11,6 +11,7 @@ def bias(model, q, qd, f_ext):
 
         C(q, qd) = ID(q, qd, 0)
 
+    With f_ext the result is C - sum_i J_i(q).T f_ext_i.
     Inputs and outputs: those of BIAS_FORCE; q, qd, f_ext and C by body, the base first;
     entry 0 of C is None.
 

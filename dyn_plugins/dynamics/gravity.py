@@ -7,9 +7,10 @@ from dyn_core.problems import GRAVITY_FORCE
 def gravity(model, q):
     """Return the joint forces that hold the robot still against gravity.
 
-        g(q) = C(q, 0)
+        g(q) = C(q, 0)   without joints driven by time
 
-    With joint_springs=True they also balance the springs.
+    The motion of driven joints is no part of g. With joint_springs=True g also balances
+    the springs.
 
     Inputs and outputs: those of GRAVITY_FORCE; q and g by body, the base first; entry 0
     of g is None.

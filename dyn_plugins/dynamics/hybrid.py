@@ -63,7 +63,8 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext):
 def rotor_forces(model, qdd):
     """Return the joint forces, nv, that accelerate the rotors: armature times qdd.
 
-    qdd: By body, the accelerations of its joint.
+    Those of followers, times the ratio, are added to their leaders'. qdd: By body, the
+    accelerations of its joint.
     """
     forces = [None, *(model.armature[i] * qdd[i] for i in model.bodies)]
     return join_force(model, forces)

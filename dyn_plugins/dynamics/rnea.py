@@ -62,6 +62,8 @@ def rnea(model, q, qd, qdd, f_ext):
 
         tau = H(q) qdd + C(q, qd) - sum_i J_i(q).T f_ext_i
 
+    H has the armatures; C includes gravity, but neither friction nor springs. Forces of
+    followers are not added to their leaders'.
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None.
 
@@ -85,7 +87,7 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None. f_ext: a Force for each body, body
     coordinates; entry 0 is not read. Forces of followers are not added to their
-    leaders'; C includes gravity, but neither friction nor springs.
+    leaders'; H has the armatures, C includes gravity, but neither friction nor springs.
 
     Source: RBDA, Table 5.1; RBD5-3.3, RBD5-3.5, RBD5-3.7; KIM-2.1 (35)-(42), Table 2.
     """

@@ -23,8 +23,9 @@ def momentum_and_rate(model, q, qd):
         p_i = S_i.T h_i,   beta_i = S_i.T (w_i - v_i x* h_i) + (dS_i/dt).T h_i
 
     C is the Coriolis matrix with dH/dt = C + C.T; h_i and w_i are momentum and weight
-    of body i and its descendants, body coordinates. Neither H nor C is formed. The
-    resistance is that of friction, springs and users' force functions, if they act.
+    of body i and its descendants, body coordinates. Neither H nor C is formed. With
+    joints driven by time, p also has the momentum of their motion. The resistance is
+    that of friction, springs and users' force functions, if they act.
 
     Args:
         model: Robot.

@@ -554,7 +554,7 @@ def _trend(last, errors, dt, window, alarm):
 
     With weights a^k, a = window / (window + dt), the mean of white errors of variance
     one has the variance (1 - a) / (1 + a) = dt / (2 window + dt). Errors whose mean
-    square is above MOST are scaled down to it.
+    square is above 2 are scaled down to it.
 
     Args:
         last: Mean before this cycle, n.

@@ -26,9 +26,10 @@ def centroidal_matrix(model, q):
 
         h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
 
-    h_G is [angular; linear]. The second result is the centre of mass, base axes [m].
-    Both are of the moving bodies, without links fixed to the base. A mass of zero
-    raises SingularError when the Program runs.
+    h_G is [angular; linear], base axes, without the motion of joints driven by time.
+    The second result is the centre of mass, base axes [m]. Both are of the moving
+    bodies, without links fixed to the base. A mass of zero raises SingularError when
+    the Program runs.
 
     Inputs and outputs: those of CENTROIDAL_MATRIX; q by body, the base first.
 

@@ -61,7 +61,7 @@ def mass_and_centre(model, X):
 
 
 def energy(model, q, qd):
-    """Return kinetic and potential energy.
+    """Return kinetic and potential energy of the bodies that are not fixed to the base.
 
         kinetic = sum_i v_i . I_i v_i / 2 + sum_j armature_j qd_j² / 2
         potential = - sum_i m_i g . c_i + energy of springs, if they act

@@ -168,7 +168,7 @@ def frame_motion(model, q, qd, frame, qdd=None):
 def frame_velocity(model, q, qd, frame, reference):
     """Return the velocity of a frame, [angular; linear].
 
-        v = J(q) qd
+        v = J(q) qd   and the motion of joints driven by time
 
     Inputs and outputs: those of FRAME_VELOCITY; q and qd by body, the base first.
 
@@ -188,6 +188,7 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
         a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
 
+    The motion of joints driven by time is included.
     Inputs and outputs: those of FRAME_BIAS_ACCELERATION; q and qd by body, the base
     first. For local and world it is the spatial acceleration; for aligned its linear
     part is the acceleration of the frame's origin.
@@ -220,6 +221,7 @@ def frame_acceleration(model, q, qd, qdd, frame, reference):
 
         a = J(q) qdd + (dJ/dt) qd
 
+    The motion of joints driven by time is included, gravity is not.
     Inputs and outputs: those of FRAME_ACCELERATION; q, qd and qdd by body, the base
     first. For local and world it is the spatial acceleration; for aligned its linear
     part is the acceleration of the frame's origin.

@@ -28,8 +28,8 @@ def manipulability(model, q, frame, characteristic_length):
         manipulability = s_1 ... s_6 = sqrt(det(S J J.T S))
 
     There are six, in descending order; with fewer coordinates than six the last are
-    zero. They do not depend on axes, only on the frame's origin and l. Values below
-    1e-7 of the largest one are rounding errors, and count as zero.
+    zero. They do not depend on axes, only on the frame's origin and l. Values up to
+    1e-7 of the largest one are rounding errors, and are returned as zero.
 
     Inputs and outputs: those of MANIPULABILITY.
 

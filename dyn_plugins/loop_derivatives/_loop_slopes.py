@@ -375,7 +375,7 @@ def _reach(model, common, parts, to_A, J_B):
     """Return B's velocity per qd of each coordinate, common ancestors included.
 
     It is a list of nv Motions, relative to the base, in A's coordinates; zero for
-    coordinates that do not move B.
+    coordinates that do not move B. Without common ancestors it is J_B itself.
 
     Args:
         model: Robot.

@@ -303,8 +303,8 @@ def _inverse_sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
     Names: "na", "np" and "m" of inverse_sizes, and "k" numbers of the parameter paths.
-    Raises UnsupportedError unless rows and passive coordinates are as many, ModelError
-    for an unknown path.
+    Raises UnsupportedError unless rows and passive coordinates are as many and for an
+    invalid entry of active, ModelError for an unknown path or joint.
 
     options: Options of the solver; active and paths are read.
     """

@@ -197,8 +197,8 @@ class LeastLoops:
         Rows that depend on each other everywhere satisfy both equations, and stay
         dependent; at a dead point of a linkage the second fails: another branch of
         motion begins there. Near a dead point, the gradients of the rows differ in
-        proportion to the distance from it. There the tolerance of the rank is
-        TOLERANCE, even if the tolerance for drift is larger: a dead point then begins
+        proportion to the distance from it. There the tolerance of the rank is 1e-9
+        (TOLERANCE), even if the tolerance for drift is larger: a dead point then begins
         at the same distance for all solvers, and self.B gets one combination of rows
         more.
 

@@ -297,7 +297,7 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Of order four; energy is conserved. tau of the last joint has no effect.
+    Of order four. tau of the last joint has no effect.
 
     Inputs and outputs: those of CHAIN_STEP.
 

@@ -12,7 +12,8 @@ ONE_AXIS = ("revolute", "continuous", "prismatic")
 def unsupported_chain(model):
     """Return why the closed form does not support a robot, as text, or None.
 
-    Supported are unbranched chains of joints of one freedom; the text names the joint.
+    Supported are unbranched chains of revolute, continuous and prismatic joints, also
+    followers; the text names the joint.
 
     Source: RBD5-2.4 (an unbranched chain of joints of one freedom).
     """
@@ -113,8 +114,8 @@ def closed_form(model, q, qd, qdd, f_ext):
         tau_i = sum_j H_ij qdd_j + sum_j sum_k C_ijk qd_j qd_k + g_i - push_i
 
     push_i is the joint force of the external forces on body i and the bodies after it;
-    armature_i qdd_i is added. Robots other than unbranched chains of joints of one
-    freedom raise UnsupportedError when the Program is built.
+    armature_i qdd_i is added. Robots other than unbranched chains of revolute,
+    continuous and prismatic joints raise UnsupportedError when the Program is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None.

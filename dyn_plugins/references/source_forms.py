@@ -368,7 +368,7 @@ _RULES = {
 def _last_k(of_link, of_angle, k11):
     """Return k14, k15, k16, k17 of WAW-10.1, numbers.
 
-    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9; k11: their determinant.
+    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9; k11: their determinant, not zero.
     """
     (k0, k1, k3, k4), (k5, k6, k8, k9) = of_link, of_angle
     return (

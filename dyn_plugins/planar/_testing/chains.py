@@ -143,7 +143,8 @@ def dense_accelerations(
         x, v, F: Positions, velocities and forces, (n, 2) [m], [m/s], [N].
         e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
             without an equation.
-        modes: Fields of Constraints that replace the chain's own.
+        modes: Fields of Constraints that replace the chain's own, by name; kinds are
+            the numbers FREE, LINE and GUIDED. An unknown name raises TypeError.
 
     Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
     """
