@@ -135,7 +135,8 @@ def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
     """Return a capsule between two points.
 
-    The points are the ends of its cylinder; both caps extend `radius` beyond them.
+    The points are the ends of its cylinder; both caps extend `radius` beyond them. For
+    equal points it is a ball.
 
     Args:
         start, end: Points, (3,) [m].

@@ -156,7 +156,7 @@ def inside_by_others(contacts, T):
 
 
 def _combined(rows, weights):
-    """Return the weighted sum of Rows, as a Row.
+    """Return the weighted sum of one or more Rows, as a Row.
 
     Args:
         rows: Rows.
@@ -412,7 +412,8 @@ def gap_sides(contacts, gaps):
 
     Returns:
         List of pairs of conditions. The first: it presses and |gap| is at most 1e-7 m.
-        The second: the derivative of an open gap applies, else the one of an overlap.
+        The second: the derivative of an open gap applies, else the one of an overlap;
+        it is read only where the first holds.
         All contacts of a body get the side of its lowest pressing contact at gap 0,
         open if this gap is above 1e-12 m; without one, the open side.
     """

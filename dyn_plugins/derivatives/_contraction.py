@@ -415,6 +415,8 @@ def own_changes(joint, i, m, under_weights, state, weight):
     def slopes(state, ground):
         """Return the slopes of dphi/dq and dphi/dqd along the inputs' direction.
 
+        Two Vectors, a number for each coordinate of the joint.
+
         Args:
             state: q, qd and qdd of the joint.
             ground: v_p, a_p, W_p, f, P and Q, see _bracket_force.

@@ -153,7 +153,7 @@ def _limits(model, moving):
     """Return {coordinate: (index in q, lower, upper)} for the coordinates `moving`.
 
     Coordinates without limits are left out, and joints with nq != nv. Keys are indices
-    in qd; the limits are floats [rad | m].
+    in qd; the limits are floats [rad | m], infinite where one of the two is missing.
     """
     limits = {}
     for i in model.independent:

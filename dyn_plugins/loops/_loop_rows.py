@@ -163,8 +163,8 @@ def rows_in_time(loop, R, p, rel, second):
 
         f = 0,   rate = D (w; v),   acceleration = D (w'; v') + D' (w; v)
 
-    for the rows D in velocities, which come last; w, v is the velocity of B against A,
-    at B's origin, A's axes.
+    for the rows D in velocities, which come last, with f = 0; w, v is the velocity of B
+    against A, at B's origin, A's axes.
 
     Args:
         loop: Loop.

@@ -115,8 +115,8 @@ def stretch(model, v, r, size, window):
         model: Planar chain.
         v: Velocities of the joints, list of Vectors [m/s].
         r, size: Directions and distances (links).
-        window: Time constant with which errors of the lengths decay [s]; None: errors
-            are not corrected.
+        window: Time constant with which errors of the lengths decay, above 0 [s]; None:
+            errors are not corrected.
 
     Source: WAW-5.1, WAW-12.10.
     """

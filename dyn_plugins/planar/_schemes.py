@@ -6,7 +6,10 @@ called as scheme(q, qd, dt, acceleration) and returns q and qd one step dt [s] l
 
 
 def moved(q, qd, dt):
-    """Return the list q + dt qd, for lists of Vectors of equal length."""
+    """Return the list q + dt qd, for lists of Vectors.
+
+    Raises ValueError for lists of different lengths.
+    """
     return [a + b * dt for a, b in zip(q, qd, strict=True)]
 
 

@@ -51,7 +51,10 @@ def touching_at_start(model, contact, limit):
 
 
 def is_any(*parts):
-    """Return whether one of `parts`, lists of numbers, has a nonzero entry."""
+    """Return whether one of `parts`, lists of numbers, has a nonzero entry.
+
+    A condition, which may be traced; False without entries.
+    """
     return sum(x * x for part in parts for x in part) > 0.0
 
 

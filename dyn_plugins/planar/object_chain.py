@@ -27,7 +27,8 @@ def object_chain(model, q, qd, u, split):
 
     Raises:
         ModelError: The object has no chain, such as one without rods; see
-            PlanarObject.to_chain.
+            PlanarObject.to_chain. By the engine native when the Program is built, by
+            plain and graph when it is called.
 
     Source: WAW-13.4.
     """

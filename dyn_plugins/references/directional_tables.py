@@ -103,6 +103,8 @@ def outward(model, seed, sides, qdd, dqdd):
         V = Ad V_p + S qd,   eta = ad_V S qd + Sdot qd + S_u qdd_u
         dV = Ad dV_p - ad_dh Ad V_p + dS qd + S dqd
 
+    Gravity is no part of eta.
+
     Args:
         model: Robot.
         seed: Seeds.

@@ -42,7 +42,7 @@ class VectorMotion:
 def unsupported_joint(model):
     """Return why the 3-D equations do not support a robot, as text, or None.
 
-    Supported joints are revolute, continuous and prismatic.
+    Supported joints are revolute, continuous and prismatic, also of followers.
 
     Source: RBD5-4.2 (the 3-D form depends on the kind of joint).
     """

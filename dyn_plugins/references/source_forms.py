@@ -55,8 +55,8 @@ class Chain(NamedTuple):
     def mass(self, i):
         """Return the mass that makes the pivots of link i dimensionless [kg].
 
-        The smaller mass of the joints at its ends that are not guided; if both are
-        guided, the smallest positive mass of all joints; 1.0 if there is none.
+        The smaller mass, maybe 0, of the joints at its ends that are not guided; if
+        both are guided, the smallest positive mass of all joints; 1.0 if there is none.
         """
         pair = [self.m[k] for k in (i, i + 1) if self.kind[k] != GUIDED]
         return min(pair or [m for m in self.m if m > 0] or [1.0])
