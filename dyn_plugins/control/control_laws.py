@@ -100,8 +100,9 @@ def position_error(model, q, q_ref, wrap):
 def turning_joints(model, names):
     """Check the option `wrap`: a list of names of model.endless_joints.
 
-    Raises UnsupportedError for a string, ModelError for another joint. Without a model
-    (None), only the first is checked. Returns nothing.
+    Raises UnsupportedError for a string, ModelError for another joint, TypeError if
+    `names` is not iterable. Without a model (None), only the first is checked. Returns
+    nothing.
     """
     if isinstance(names, str):
         text = shown(names)

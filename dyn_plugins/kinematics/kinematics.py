@@ -75,7 +75,7 @@ def forward_kinematics(model, q, frames):
 def jacobian(model, q, frame, reference):
     """Return the Jacobian of a frame's velocity: a dict from body to its columns.
 
-        v = J(q) qd
+        v = J(q) qd   without joints driven by time
 
     Each body from the base to the frame has the columns of its joint, a MotionSubspace
     (followers too); other bodies have no entry, see join_columns. A frame of the base

@@ -130,8 +130,8 @@ def loop_independent_inertia(model, q, independent):
 
         H_y = G.T H G,   qd = G yd,   kinetic energy = yd.T H_y yd / 2
 
-    If the other coordinates do not follow from y in a state, the Program raises
-    SingularError.
+    The second and third hold without joints driven by time. If the other coordinates do
+    not follow from y in a state, the Program raises SingularError.
 
     Inputs and outputs: those of INDEPENDENT_INERTIA.
 
@@ -180,7 +180,8 @@ def loop_independent_gravity(model, q, independent):
 
         g_y = G.T gravity(q)
 
-    It is the derivative of the potential energy by y. Springs are included if they act.
+    It is the derivative of the potential energy by y. Both hold without joints driven
+    by time, whose motion is included. Springs are included if they act.
     If the other coordinates do not follow from y in a state, the Program raises
     SingularError; a user's force function that does not return nv numbers raises
     ModelError.

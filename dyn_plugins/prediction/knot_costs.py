@@ -350,7 +350,10 @@ def _sizes(model, options):
 
 
 def _known_costs(model, costs):
-    """Raise UnsupportedError unless all entries are Costs; model is ignored."""
+    """Raise UnsupportedError unless all entries are Costs; model is ignored.
+
+    `costs` that are not iterable raise TypeError.
+    """
     for cost in costs:
         if not isinstance(cost, costs_of_plans.Cost):
             raise UnsupportedError(
