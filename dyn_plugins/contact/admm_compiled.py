@@ -199,7 +199,8 @@ def _correction(layout, z, mu):
 def _factored(A, shift):
     """Return the factors L and 1 / D of A + shift 1 = L D L.T, without pivoting.
 
-    Pivots are not checked; a pivot of zero gives infinite or NaN factors.
+    Pivots are not checked; a pivot of zero gives infinite or NaN factors, on Python
+    floats a ZeroDivisionError.
 
     Args:
         A: Symmetric matrix, n lists of n; not changed.

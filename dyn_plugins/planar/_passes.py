@@ -87,7 +87,7 @@ def links(model, x):
 
     Three lists of n-1; r has length 1 and leads from joint i to joint i+1; l is the
     nominal length of a link, from model.lengths. The results of a link whose joints
-    coincide are not finite.
+    coincide are not finite; on Python floats this is a ZeroDivisionError.
 
     Args:
         model: Planar chain.
