@@ -317,7 +317,7 @@ class Tool:
         Args:
             stiffness: K (6, 6), symmetric, which is not checked. Its axes are the
                 base's if reference is aligned, else the axes of the reference pose.
-            energy_limit: E, not negative [J]; 0: no wrench; None: no limit.
+            energy_limit: E, above zero, which is not checked [J]; None: no limit.
         """
         if self._aligned:
             pull = turned(self._R_ref.T, stiffness @ turned(self._R_ref, self.e))
