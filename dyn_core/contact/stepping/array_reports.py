@@ -186,8 +186,8 @@ def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 
     Row i - 1 is of body i, at record.q; the world has no row. Moment about the body's
     origin, then force [N·m·s; N·s], of all rows of contacts, also torsion and rolling;
-    zeros without contacts. The problem is prepared again: the memory of `arrays` is overwritten;
-    DynError if the dynamics cannot be computed.
+    zeros without contacts. The problem is prepared again: the memory of `arrays` is
+    overwritten; DynError if the dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.
