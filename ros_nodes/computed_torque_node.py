@@ -135,6 +135,7 @@ class ComputedTorqueNode(RobotNode):
 
         Raises:
             DynError, ParameterException: The robot or a parameter is not valid.
+            Exception: Any exception of an extension is passed on.
         """
         model = self.load(root_joint="fixed")
         names = model.joint_names
@@ -233,8 +234,8 @@ class ComputedTorqueNode(RobotNode):
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Activate the node; log and return FAILURE if a required guard forbids it.
 
-        Diagnostics are then published, too. An exception of `activated` is logged, and
-        ERROR is returned.
+        A refusal is also published on /diagnostics. An exception of `activated` is
+        logged, and ERROR is returned.
         """
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:
@@ -412,7 +413,7 @@ class ComputedTorqueNode(RobotNode):
         """Answer a joint state, or skip it.
 
         A state is skipped, without log or count, if slow answers would starve other
-        callbacks; never while parts of states are merged.
+        callbacks; never if merge_joint_states is true.
         """
         started = time.monotonic()
         if not self.states.rests(started):
@@ -536,8 +537,8 @@ class ComputedTorqueNode(RobotNode):
 
         `request.data` is True to enable. Enabling is refused during a stop, which only
         a new activation ends. Enabling a disabled controller drops its trajectories.
-        Disabling is always accepted, and lasts until the next activation. Both are
-        refused while the node is unconfigured.
+        Disabling is accepted during a stop, too, and lasts until the next enabling or
+        activation. Both are refused while the node is unconfigured.
         success tells whether the request is accepted, message why or what it did.
         """
         response.success = False

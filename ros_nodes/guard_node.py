@@ -255,8 +255,8 @@ class GuardNode(TableNode):
         """Send the last beat; before it, stop a robot that would move on unsupervised.
 
         The robot is stopped, with zero effort, if the controller's last effort was not
-        zero or a stop is in force. The last beat is marked as such, and no other
-        follows.
+        zero or a stop is in force; `_report` is called then, and its exception passes
+        through. The last beat is marked as such, and no other follows.
         """
         if self.supervisor.stands or self.supervisor.stopped is not None:
             self._stop("the guard ends while torque stands")

@@ -55,7 +55,7 @@ def semi_implicit_euler_derivatives(
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
         for one-axis joints  A = [[1 + dt² Q, dt + dt² V], [dt Q, 1 + dt V]],
-        B = [dt² Hinv; dt Hinv],   Q = dqdd_dq,  V = dqdd_dqd
+        B = [dt² Hinv; dt Hinv],   Q = dqdd_dq,  V = dqdd_dqd,  Hinv = dqdd_dtau
 
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
     q_next (+) dq_next. At the position where a limit stop begins to act, the result is
@@ -286,7 +286,8 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         limit_stops: Whether spring-dampers act at the position limits.
 
     Returns:
-        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA.
+        Tuple of 2 + 2 nv rows: rate of u, qdd, then the nv rows of dR and the nv rows
+            of dA.
 
     Raises:
         SingularError: With limit_stops, the swing of a limited ball joint is pi, when

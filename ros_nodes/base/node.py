@@ -47,11 +47,11 @@ DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     """Return the robot of a node's parameters, with its joints in the listed order.
 
-    Joints with several coordinates come first. The warnings of the robot are logged,
-    and where it comes from. Relevant parameters: robot_description,
-    robot_description_file, package_paths, xacro_arguments, model_extras, model_check,
-    root, tip, gravity, joints, unlisted_joints. If unlisted joints are locked,
-    lock.JOINT is declared for each.
+    Joints with several coordinates come first; with empty `joints` the order of the
+    model stays. The warnings of the robot are logged, and where it comes from.
+    Relevant parameters: robot_description, robot_description_file, package_paths,
+    xacro_arguments, model_extras, model_check, root, tip, gravity, joints,
+    unlisted_joints. If unlisted joints are locked, lock.JOINT is declared for each.
 
     Args:
         node: Node with the parameters of a robot.

@@ -494,7 +494,7 @@ class TableNode(FormerTopics):
     def _apply(self, values: dict[str, Any]) -> None:
         """Pass accepted values to this node and to its live components.
 
-        Their exceptions are logged and counted.
+        An exception of one is logged and counted; the others follow.
         """
         self.callbacks.attempt(self.changed, values)
         for part in self._live_parts():
@@ -520,7 +520,8 @@ class TableNode(FormerTopics):
         A list parameter without a value has the default of its Field.
 
         Raises:
-            KeyError: The parameter has neither a value nor a Field.
+            KeyError: The parameter has neither a value nor a Field, such as one that
+                is not declared.
         """
         parameter = self.get_parameter_or(name)
         if parameter.type_ == NOT_SET:

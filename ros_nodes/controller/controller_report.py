@@ -238,10 +238,10 @@ class Report:
 
         Level and message are those of all `conditions` together, or for an inactive
         node those of Activation.status. The keys are "inverse dynamics" (its solver),
-        "engine", "mode", "joint states" (their number), "longest update [us]", "largest
-        error" (of all joints), "trajectories reached", "efforts discarded", those of
-        further_values, and the counters of the controller. A function that fails adds
-        none, and the exception is logged and counted.
+        "engine", "mode", "joint states" (number answered), "longest update [us]",
+        "largest error" (of all joints), "trajectories reached", "efforts discarded",
+        those of further_values, and the counters of the controller. A function that
+        fails adds none, and the exception is logged and counted.
 
         Args:
             t: Time, monotonic [s].

@@ -130,7 +130,7 @@ class ModelTopics:
         )
 
     def _done(self, result: Any = None) -> None:
-        """Be ready for the next state; log a failure of the last one.
+        """Be ready for the next state; log and count a failure of the last one.
 
         `result` is a DynError after a failure; any other value is ignored.
         """
