@@ -122,8 +122,8 @@ class SimulatorNode(RobotNode):
         """Read a robot description from the topic; ignored if chain_file is set.
 
         It is also ignored if a parameter sets the robot. A valid one is stored, and
-        starts an unconfigured node with autostart; an invalid one is refused: counted
-        and logged.
+        starts an unconfigured node with autostart; a configured node uses it at the
+        next configure. An invalid one is refused: counted and logged.
         """
         if not self.value("chain_file"):
             super()._on_description(message)
@@ -244,7 +244,7 @@ class SimulatorNode(RobotNode):
 
     @property
     def value_of_clock(self) -> bool:
-        """Whether /clock is published."""
+        """Whether /clock is published; the node must have been configured once."""
         return self.clock is not None
 
     def _on_reset(self, _: Any, response: Any) -> Any:

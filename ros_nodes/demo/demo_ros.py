@@ -384,8 +384,9 @@ class _DemoNode:
             start: Position, (nv,) [rad | m].
 
         Raises:
-            DynError: The start is not reached in TRIES (5) motions, a node has ended,
-                or executor and clock do not go on.
+            DynError: The start is not reached in TRIES (5) motions, of which the last
+                counts as failed in any case, a node has ended, or executor and clock do
+                not go on.
         """
         for _ in range(TRIES):
             assert self.reference is not None

@@ -257,7 +257,7 @@ def _to_posture(
 
 
 def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, float]:
-    """Return a JointTrajectory that starts now, and the time of its last point [s].
+    """Return a JointTrajectory without a stamp, and the time of its last point [s].
 
     Args:
         content: Message of a file.

@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     holds the last target; Ctrl-C ends the path there.
 
     Args:
-        arguments: Parsed arguments of `dyn move`: node, timeout [s], to (x, y, z [m]),
-            quaternion (x, y, z, w; None: the present one), and the largest speed [m/s]
-            and turn [rad/s].
+        arguments: Parsed arguments of `dyn move`: node, timeout [s], to (x, y, z in
+            the root link [m]), quaternion (x, y, z, w; None: the present one), and the
+            largest speed [m/s] and turn [rad/s].
 
     Returns:
         0 if the tool arrives; 1 if it does not, or after Ctrl-C.

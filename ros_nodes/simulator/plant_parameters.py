@@ -495,7 +495,9 @@ def _idle_contacts(node: RobotNode) -> list[str]:
 
 
 def _is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
-    """Return whether initial values are set; a single 0.0 for several joints is not.
+    """Return whether initial values are set: one for each joint.
+
+    False for a single 0.0 and another number of joints than one.
 
     Args:
         name: Name of the parameter, for the message.

@@ -462,7 +462,7 @@ class PlantTopics:
     def on_accelerations(self, message: Float64MultiArray) -> None:
         """Set the accelerations of prescribed joints; ignored while inactive.
 
-        An invalid message is logged, at most once per second, and the previous
+        An invalid message is counted, and logged at most once per second; the previous
         accelerations remain. Without new ones for command_timeout they become zero.
 
         Args:

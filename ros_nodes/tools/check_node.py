@@ -637,7 +637,7 @@ def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> 
     a valid effort, or SAME if this is below 1.
 
     Args:
-        efforts: SeenEffort to be checked.
+        efforts: SeenEffort to be checked, at least one.
         right: Valid efforts, (n,) each.
         zero: Whether zero is valid, too.
     """

@@ -187,7 +187,7 @@ class FaultStand(NodeStand):
     def split_states(self) -> None:
         """Send the first half of the joints from a second publisher until `restore`.
 
-        The feed then has only the other half.
+        The feed then has only the other half, which is the larger one of an odd number.
         """
         feed, half = self.feed, len(self.names) // 2
         self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])

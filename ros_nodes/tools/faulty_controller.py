@@ -130,7 +130,8 @@ class FailingSolver(NumpySolver):
         may be anything or an exception.
 
         Args:
-            model: Robot; the first call builds the correct solver for it.
+            model: Robot; the first call builds the correct solver for it, and later
+                calls use this solver for any robot.
             inputs: q, qd, qdd, and further ones, which are ignored.
         """
         if self._exact is None:
