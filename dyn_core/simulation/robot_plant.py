@@ -50,8 +50,8 @@ class RobotPlant(SimulatedPlant):
         q, qd: State, (nq,) and (nv,).
         applied_effort: Joint forces, including forces of prescribed motion, (nv,)
             [N·m | N].
-        qdd_u: Accelerations of the prescribed joints, in the order of `prescribed`
-            [rad/s² | m/s²].
+        qdd_u: Accelerations of the prescribed joints [rad/s² | m/s²]: of a Simulator in
+            the order of the model, of a ContactSimulator in that of `prescribed`.
         warnings: Sentences on doubtful changed inertias, and on the initial state.
     """
 
@@ -283,8 +283,8 @@ class RobotPlant(SimulatedPlant):
 
         Args:
             t: Time, on the clock of `command` [s]; not checked.
-            qdd: Accelerations, in the order of `prescribed`, as many as their
-                coordinates [rad/s² | m/s²].
+            qdd: Accelerations, as many as the coordinates of these joints [rad/s² |
+                m/s²], in the order of the attribute qdd_u.
 
         Raises:
             ShapeError, NonFiniteError: The array is invalid; the previous ones remain.

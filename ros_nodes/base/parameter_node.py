@@ -125,7 +125,7 @@ class LiveSettings(Protocol):
     """A component of a configured node that has live parameters."""
 
     def check(self, values: dict[str, Any]) -> object:
-        """Raise a DynError if the changed parameters cannot be applied.
+        """Raise a DynError if changed parameters cannot be applied; change nothing.
 
         The whole request is then refused with this reason. A returned value is ignored.
 

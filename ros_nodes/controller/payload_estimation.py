@@ -132,7 +132,7 @@ class PayloadWatch:
 
         Args:
             message: Its frame_id is sensor_link, or empty; its stamp is zero, or at
-                most max_state_age from the present time.
+                most max_state_age from the present time (any, if that is 0).
         """
         numbers, frame, stamp = read_target("geometry_msgs/WrenchStamped", message)
         node, link, wrench = self.node, self.node.value(SENSOR), np.array(numbers)
