@@ -558,7 +558,8 @@ class ComputedTorqueNode(RobotNode):
     def _on_estop(self, _: Any, response: Any) -> Any:
         """Serve ~/estop: stop as parameter on_estop says, until the next activation.
 
-        A stop in force that is as strong or stronger remains.
+        A stop in force that is as strong or stronger remains. In a stop of kind zero,
+        zero effort is published at once.
 
         If the node is inactive or unconfigured, the stop applies in the next activation
         and ends with the one after it. Returns `response`, filled in: success is always

@@ -197,9 +197,9 @@ def _start(
 ) -> np.ndarray | None:
     """Return the initial position, (nq,) [rad | m].
 
-    Initial positions are values of `joints`, in this order; all other joints are
-    neutral. Without initial positions, `joints` are neutral, too, but clipped to their
-    limits. A root pose that is set replaces the neutral one.
+    Initial positions are values of `joints`, in this order. All other joints, and
+    without initial positions `joints`, too, are as in Model.start. A root pose that is
+    set replaces the neutral one.
 
     Returns:
         The position, or None if neither initial positions nor a root pose are set.
@@ -236,7 +236,7 @@ def _start_rates(
     """Return the initial velocity, (nv,) [rad/s | m/s], or None for rest.
 
     The parameter has the velocities of `joints`; all others are zero. It is None if the
-    parameter is a single 0.0 for several joints.
+    parameter is a single 0.0 and the number of joints is not one.
 
     Raises:
         SettingError: The number of values is wrong.
