@@ -187,6 +187,7 @@ class FormerTopics(Node):
         """Return a publisher; its `publish` also publishes under the former name.
 
         Only a topic of FORMER has a former name; any other gets the publisher of rclpy.
+        The first `publish` that finds a subscriber to the former name logs a warning.
 
         Args:
             topic: Name of the topic as in the code, not yet resolved.

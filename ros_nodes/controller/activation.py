@@ -151,6 +151,8 @@ class Activation:
     def _doing(self, t: float) -> str:
         """Return a description of the wait, with its duration in whole seconds.
 
+        The duration is 0 while nothing waits.
+
         Args:
             t: Time, monotonic [s].
         """
