@@ -39,7 +39,8 @@ class RobotPlant(SimulatedPlant):
         q0, qd0: Initial state, (nq,) and (nv,); None: neutral within the joint limits,
             at rest. Afterwards arrays, where q0 has unit quaternions and closed loops,
             with driven joints at t = 0.
-        prescribed: Names of joints with prescribed accelerations instead of forces.
+        prescribed: Names of joints with prescribed accelerations instead of forces;
+            afterwards a tuple in the order of the model.
         compensates_gravity: Whether the robot compensates its own weight, so that
             commands do not contain it.
         payload_link: Link that may carry a payload; empty: none.
@@ -50,8 +51,8 @@ class RobotPlant(SimulatedPlant):
         q, qd: State, (nq,) and (nv,).
         applied_effort: Joint forces, including forces of prescribed motion, (nv,)
             [N·m | N].
-        qdd_u: Accelerations of the prescribed joints [rad/s² | m/s²]: of a Simulator in
-            the order of the model, of a ContactSimulator in that of `prescribed`.
+        qdd_u: Accelerations of the prescribed joints, in the order of the model [rad/s²
+            | m/s²].
         warnings: Sentences on doubtful changed inertias, and on the initial state.
     """
 
@@ -88,7 +89,7 @@ class RobotPlant(SimulatedPlant):
             raise SettingError(
                 f"prescribed is {shown(joints)}; valid: a list of joints", "prescribed"
             )
-        self.prescribed = tuple(joints)
+        self.prescribed = tuple(sorted(joints, key=lambda x: self.model.v_slice(x).start))
         starts = [self.model.v_slice(name).start for name in self.prescribed]
         for k, name in enumerate(self.prescribed):
             if starts[k] in starts[:k]:  # a follower moves with its leader
@@ -283,8 +284,8 @@ class RobotPlant(SimulatedPlant):
 
         Args:
             t: Time, on the clock of `command` [s]; not checked.
-            qdd: Accelerations, as many as the coordinates of these joints [rad/s² |
-                m/s²], in the order of the attribute qdd_u.
+            qdd: Accelerations, as many as the coordinates of these joints, in the order
+                of the model [rad/s² | m/s²].
 
         Raises:
             ShapeError, NonFiniteError: The array is invalid; the previous ones remain.

@@ -466,8 +466,8 @@ class PlantTopics:
         accelerations remain. Without new ones for command_timeout they become zero.
 
         Args:
-            message: Accelerations of these joints in the order of the model, or with
-                contacts in the order of prescribed.joints [rad/s² | m/s²].
+            message: Accelerations of these joints in the order of the model [rad/s² |
+                m/s²].
         """
         if not self.node.active:
             return

@@ -506,6 +506,21 @@ def test_a_row_has_the_forces_of_its_period():
     assert run.tau[10, 0] == 0.5 and run.tau[11, 0] == 0.0
 
 
+@pytest.mark.parametrize("contacts", [False, True])
+def test_prescribed_accelerations_are_in_the_order_of_the_model(contacts):
+    """With contacts they went by the order of the names: the wrong joint moved."""
+    model, names = dyn.load("arm7"), ["joint3", "joint1"]
+    settings = {"period": 1e-3, "prescribed": names}
+    if contacts:
+        plant = dyn.ContactSimulator(model, {"contacts": False}, **settings)
+    else:
+        plant = Simulator(model, **settings)
+    assert plant.prescribed == ("joint1", "joint3")
+    plant.accelerate(0.0, [1.0, 3.0])
+    plant.advance(0.0)
+    np.testing.assert_allclose(plant.qd[[0, 2]], [1e-3, 3e-3], rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     "settings", [{"compensates_gravity": True}, {"prescribed": ["joint2", "joint4"]}]
 )
