@@ -255,15 +255,18 @@ class GuardNode(TableNode):
         """Send the last beat; before it, stop a robot that would move on unsupervised.
 
         The robot is stopped, with zero effort, if the controller's last effort was not
-        zero or a stop is in force; `_report` is called then, and its exception passes
-        through. The last beat is marked as such, and no other follows.
+        zero or a stop is in force; `_report` is called then. The last beat is marked as
+        such, and no other follows; it is sent whatever fails before it, and the
+        exception passes through.
         """
-        if self.supervisor.stands or self.supervisor.stopped is not None:
-            self._stop("the guard ends while torque stands")
-            self._report()
-        with self._changed:
-            self._next_beat = None
-            self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
+        try:
+            if self.supervisor.stands or self.supervisor.stopped is not None:
+                self._stop("the guard ends while torque stands")
+                self._report()
+        finally:
+            with self._changed:
+                self._next_beat = None
+                self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
         """Wait until reliable subscribers have the last beat and the zero effort.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from guard_watch import Watched
@@ -132,6 +133,11 @@ def test_a_fault_of_the_watching_thread_ends_the_guard(guard, until, monkeypatch
         node._changed.notify()
     with pytest.raises(OSError, match="no socket"):
         until(lambda: False, watched.node, node, patience=5)
+    beats = []
+    monkeypatch.setattr(node, "latch", SimpleNamespace(publish=beats.append))
+    with pytest.raises(OSError, match="no socket"):
+        node.send_final_command()
+    assert len(beats) == 1  # controllers must hear that the guard is gone
 
 
 PLUGIN = '''"""Inverse dynamics that holds the interpreter lock while a file is there."""
