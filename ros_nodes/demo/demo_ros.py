@@ -384,15 +384,15 @@ class _DemoNode:
             start: Position, (nv,) [rad | m].
 
         Raises:
-            DynError: The start is not reached in TRIES (5) motions, a node has ended, or
-                executor and clock do not go on.
+            DynError: The start is not reached in TRIES (5) motions, a node has ended,
+                or executor and clock do not go on.
         """
-        for tries in range(TRIES + 1):
+        for left in reversed(range(TRIES + 1)):
             assert self.reference is not None
             gap = np.abs(start - self.reference)
             if gap.max() < AT_START:
                 return
-            if tries == TRIES:
+            if not left:
                 break
             # A quintic from rest to rest is at most 15/8 times as fast as its mean.
             fastest = 15 / 8 * float((gap / self.model.velocity_limit.clip(0.01)).max())
