@@ -89,7 +89,9 @@ class RobotPlant(SimulatedPlant):
             raise SettingError(
                 f"prescribed is {shown(joints)}; valid: a list of joints", "prescribed"
             )
-        self.prescribed = tuple(sorted(joints, key=lambda x: self.model.v_slice(x).start))
+        self.prescribed = tuple(
+            sorted(joints, key=lambda x: self.model.v_slice(x).start)
+        )
         starts = [self.model.v_slice(name).start for name in self.prescribed]
         for k, name in enumerate(self.prescribed):
             if starts[k] in starts[:k]:  # a follower moves with its leader
