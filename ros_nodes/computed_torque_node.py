@@ -428,7 +428,8 @@ class ComputedTorqueNode(RobotNode):
         zero effort until the next activation. The effort is not sent if the state is
         older than state_timeout by then, or if a stop came meanwhile. After an answer,
         even without an effort, the functions of after_answers are called, results of
-        the worker are delivered, and one idle job runs.
+        the worker are delivered, and one idle job runs; not so after a refusal or an
+        exception.
         """
         if not self.session.active:
             return

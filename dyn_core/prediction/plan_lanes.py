@@ -42,7 +42,7 @@ def slopes_in_lanes(
     """Set y to the costates and to[0] to the largest slope; return 0. See riccati.py
 
     y is (N + 1, nx), `to` (1,). The slope is the largest |gradient| by a joint force
-    that the bounds in `work` do not hold; work.slope is overwritten.
+    that the bounds in `work` do not hold, 0 if they hold all; work.left is overwritten.
     """
     slopes_back(model, y)
     to[0] = largest_slope(model, work, y)

@@ -125,7 +125,8 @@ def _completed(
     """Return the motion with one kind of column computed by a Program.
 
     Args:
-        program: Program of q, qd and the known kind.
+        program: Program of q, qd and the known kind, and last of the time if the robot
+            has driven joints.
         model: Robot.
         motion: Motion with qd and the known kind; not changed.
         kinds: Known and computed kind, such as ("qdd", "tau").

@@ -130,7 +130,8 @@ def _written(arguments: argparse.Namespace) -> bool:
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
     """Return the scene that arguments.what names, and its run; None if it has none.
 
-    Chains and robots have none; an environment has a random episode.
+    Chains and robots have none; an environment has a random episode. The scene of a
+    robot begins as a sketch, unless a film, page or picture is to be written.
 
     Args:
         arguments: Arguments of `dyn view`; `what` is a recording, a planar chain, an

@@ -214,8 +214,9 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     Joints that were not recorded, and joints without all of their coordinates, stay at
     their start. The scene has notes about them, and about joints that only the record
     has. If the motion has joint forces, those of these joints, and of joints without
-    recorded forces, are 0; if it has none, `tau` of the replay is None. A DynWarning is
-    issued for positions that look like degrees.
+    recorded forces, are 0; if it has none, `tau` of the replay is None. Its contact
+    forces are those of the record; None if that has none. A DynWarning is issued for
+    positions that look like degrees.
 
     Args:
         model: Robot.

@@ -322,13 +322,15 @@ def _sliders(
     """Return the sliders of all independent joints, and their assignment to joints.
 
     A floating joint has x, y, z, roll, pitch and yaw, a joint with a quaternion roll,
-    pitch and yaw, another one a slider for each entry of its position. Those of roll,
-    pitch and yaw start at 0 whatever q is.
+    pitch and yaw, another one a slider for each entry of its position. Roll, pitch and
+    yaw are the whole orientation, and start at 0 whatever q is; others start at q,
+    within their range. There is one _Knob for each independent joint, in their order.
 
     Args:
         model: Robot.
         q: Initial position, (nq,).
-        size: Range of positions without limits, to either side [m].
+        size: Range of lengths without limits, to either side of q for a floating joint,
+            else of 0 [m]; turns without limits have +-3.14 rad.
     """
     sliders: list[Slider] = []
     knobs = []

@@ -176,9 +176,10 @@ class Weighted:
 def _weighted_motions(model, m, weights):
     """Return the Weighted of a state under weights as joint rates.
 
-    It has, by body, the motion and its derivatives, and sums over the body and its
-    descendants. m: Motions of the state; weights: By body, the weights of its joint's
-    coordinates.
+    It has, by body, the motion of its parent, the derivatives of its own one, and sums
+    over the body and its descendants, in the frame of `m`, that of the first body of
+    its branch; entry 0 is not used. m: Motions of the state; weights: By body, the
+    weights of its joint's coordinates.
     """
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]

@@ -81,7 +81,8 @@ def constraint_forces(model, rows, multipliers):
         multipliers: lambda, m.
 
     Returns:
-        Force on each body with the base, nb + 1, body coordinates; joint forces, nv.
+        Force on each body, nb + 1, body coordinates, where entry 0, of the base, is
+        zero; joint forces, nv.
     """
     forces = [Force.zero()] * (model.nb + 1)
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]

@@ -194,9 +194,10 @@ class TrajectoryGoals:
         return None
 
     def _deliver(self) -> None:
-        """Send results of ended goals; check for the command timeout.
+        """Advance the goals, and send the results of those that have ended.
 
-        The parameter cmd_timeout is read anew. While the node is inactive, all goals
+        A command older than cmd_timeout, which is read anew, or a tolerance that is
+        violated makes the robot brake and hold. While the node is inactive, all goals
         are aborted instead.
         """
         self.tracker.cmd_timeout = self.node.value("cmd_timeout")

@@ -436,6 +436,18 @@ def test_bounds_hold_at_the_best_fit(seed):
     assert np.sum((A @ x - b) ** 2) <= 2 * best.cost + 1e-4
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", range(3))
+def test_numbers_that_are_not_finite_are_no_fit(place, value):
+    """NaN in the rows came back as the start, converged."""
+    A, b, start = arrays = np.ones((30, 12)), np.ones(30), np.full(12, 0.1)
+    arrays[place].flat[3] = value
+    bounds = np.full(12, -np.inf), np.full(12, np.inf)
+    known = consistent_fit.Knowledge(np.full(12, 0.1), np.ones(12), bounds)
+    with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+        consistent_fit.fit_consistent(A, b, known, start, 200, None)
+
+
 def test_what_does_not_move_is_named(arm, weighed):
     """Friction of a still joint is refused by name; partial=True leaves it."""
     motion, tau = (weighed[0][0], weighed[0][1].copy(), weighed[0][2]), weighed[1]

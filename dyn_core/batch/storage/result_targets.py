@@ -296,6 +296,9 @@ class ResultFiles:
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
         """Create the files for `count` rows; older files of these names are removed.
 
+        A folder for several outputs is made, with its parents; that of one file must
+        exist.
+
         Args:
             count: Number of rows.
             dtype: Type of the results.

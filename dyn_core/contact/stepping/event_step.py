@@ -477,7 +477,7 @@ class EventStep:
             t, h: Start and duration [s]; h is 0 for an impact.
             forces: Applied forces, for the record.
             blocks, m: Numbers of blocks and rows.
-            impacts: Law of impacts before the problem; None: none.
+            impacts: Law of impacts that acts here, before the rest; None: none.
 
         Raises:
             NonFiniteError: The velocity is not finite. Errors of solvers in Python pass

@@ -213,7 +213,7 @@ class Tracer:
 
         Args:
             program: Program to call when the Graph runs.
-            operands: Its flat inputs, numbers or Symbols.
+            operands: Its flat inputs, numbers or Symbols, of this or an outer Graph.
 
         Raises:
             TraceError: An operand is not a number, or is a Symbol of another trace.

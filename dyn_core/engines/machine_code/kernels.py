@@ -18,7 +18,7 @@ _WORD = ctypes.c_int64
 
 
 def _function(count: int) -> Any:
-    """Return the type of a C function that takes `count` ints and returns an int."""
+    """Return the type of a C function of `count` int64 that returns an int64."""
     return ctypes.CFUNCTYPE(_WORD, *[_WORD] * count)
 
 

@@ -286,6 +286,8 @@ class Operations(Expressions):
     ) -> TypedValue:
         """Return the condition a op b; a MASK for floats in lanes, else a BOOL.
 
+        With NaN, != is true, and every other comparison false.
+
         Args:
             node: Node of the syntax tree, for messages.
             op: Comparison operator.

@@ -12,8 +12,8 @@ the expressions are appended; x, y, z, arguments and results are its values, flo
 unless said otherwise.
 
 Cost: 100 instructions of x86-64 (SSE2) and 156 of WebAssembly for ordinary numbers, 240
-and 390 more if one is zero, not finite, below 2**-960 or above 2**990. Rounding down:
-33 instructions.
+and 390 more if the product is below 2**-960, or a number above 2**990 or not finite.
+Rounding down: 33 instructions.
 
 Source: T. J. Dekker, A floating-point technique for extending the available precision
 (1971); S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums: proved
@@ -42,8 +42,9 @@ _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return the condition that x y + z needs no scaling.
 
-    This is a condition of the generated code, as are all results of such functions
-    here.
+    It holds if |x y| is from 2**-960 to 2**990, and |x|, |y| and |z| are below 2**990;
+    z may be zero. This is a condition of the generated code, as are all results of such
+    functions here.
 
     Args:
         b: Instructions or CInstructions, which the expressions are appended to;

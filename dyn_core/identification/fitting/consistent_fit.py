@@ -116,11 +116,13 @@ def fit_consistent(
         if no step decreases the cost.
 
     Raises:
-        LinAlgError: The numbers are not finite, or too badly scaled.
+        LinAlgError: A, b or start is not finite, or the numbers are too badly scaled.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.
     """
+    if not all(np.isfinite(x).all() for x in (A, b, start)):
+        raise np.linalg.LinAlgError("rows, right sides or the start are not finite")
     problem = _Problem.of(A, b, known, progress)
     x, converged = problem.inside(start), True
     nearness = max(NEARNESS, problem.squares(x) / max(10 * len(known.blocks), 1))

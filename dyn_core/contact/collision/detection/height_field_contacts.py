@@ -53,8 +53,8 @@ TURNS = 4  # maximum number of projections of the closest point on a rim
 def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
     """Return the height of the surface of field k at x, y; -inf beside the grid.
 
-    Coordinates and height are in the field's frame [m], in which the grid begins at x =
-    y = 0; its rim is part of it.
+    k is its index among all shapes. Coordinates and height are in the field's frame
+    [m], in which the grid begins at x = y = 0; its rim is part of it.
     """
     u, v = x / shapes.cells[k, 0], y / shapes.cells[k, 1]
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1

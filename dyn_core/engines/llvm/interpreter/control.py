@@ -144,8 +144,8 @@ def block(status, s, p):
     Without requirements it is 0, and no status is written.
 
     Args:
-        status: Address for the status of each lane: 0, or the number of the first
-            requirement that failed.
+        status: Address for the status of each lane, an int64: 0, or the number of the
+            first requirement that failed.
         s: Address of the scratch memory.
         p: Address of the record.
     """
