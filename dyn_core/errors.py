@@ -16,7 +16,7 @@ SHOWN = 12  # maximum number of valid names in a message
 _NAMES = 300  # and, where they are shortened, characters of all of them
 LONGEST = 600  # maximum characters of a message on one line
 MOST = 4000  # maximum characters of any message
-_INSIDE = ("dyn_core", "dyn_plugins", "ros_nodes", *sys.stdlib_module_names)
+_INSIDE = sys.stdlib_module_names | {"dyn_core", "dyn_plugins", "ros_nodes"}
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 

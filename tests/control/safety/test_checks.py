@@ -157,5 +157,5 @@ def test_an_effort_has_faded_after_its_time():
 def test_an_effort_limit_is_a_positive_number(bad):
     """Neither a truth, infinity, nor digits."""
     robot = chain(2)
-    with pytest.raises(dyn.SettingError, match="has no effort limit"):
+    with pytest.raises(dyn.SettingError, match="valid: > 0 and finite"):
         effort_limits(robot, dict.fromkeys(robot.joint_names, bad))
