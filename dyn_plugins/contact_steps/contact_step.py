@@ -1,10 +1,10 @@
 """Time steps of a robot with contacts on half-spaces, as traced algorithms.
 
-The deepest points of a shape on a half-space have rows. Inputs of all steps: q, nq
-[rad | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the step [N·m | N]; dt [s];
-warm, impulses of the previous step, m = 3 c, normal and two tangents of each contact,
-by half-space, then by shape [N·s]; f_ext, force on each body in its
-coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass through.
+The deepest points of a shape on a half-space have rows. Inputs of all steps: q, nq [rad
+| m]; qd, nv [rad/s | m/s]; tau, nv, constant over the step [N·m | N]; dt [s]; warm,
+impulses of the step before, normal and two tangents a contact, by half-space, then
+shape, m = 3 c [N·s]; f_ext, force on each body in its coordinates, nb + 1, entry 0 not
+read [N·m; N]. Errors of the slots pass through.
 """
 
 from dataclasses import dataclass, field, replace
