@@ -75,8 +75,7 @@ class DeepestPoints:
 
     Attributes:
         count: Number of points of the shape.
-        points: ContactCandidates of the deeper half; only gap, place, forces follow it,
-            centre and radius are those of the shape's first points.
+        points: ContactCandidates of the deeper half in gap, place and forces alone.
     """
 
     def __init__(self, points):
