@@ -17,6 +17,7 @@ from dyn_core.contact.solvers.laws.scaling import (
     CONE,
     FROZEN,
     from_scaled,
+    rescale_normal,
     scale,
     to_scaled,
 )
@@ -117,9 +118,8 @@ def freeze_friction(
 def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> float:
     """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction.
 
-    The law of the normal is then apart from that of its friction, and its row gets a
-    unit of its own. In the common unit of a cone a small response of the normal is lost
-    beside large ones of the others, and Newton's method ends far from the solution.
+    The law of the normal is then apart from that of its friction, and its row gets
+    another unit, see `rescale_normal`.
 
     Args:
         rows, blocks: Problem, and its number of blocks.
@@ -135,17 +135,7 @@ def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> float:
         if scaled.law[k] == CONE:
             scaled.law[k] = FROZEN
             scaled.c[k] *= max(0.0, gamma[first])
-            start, response = rows.y_start[k], scaled.R[first]
-            for j in range(start, start + rows.support_count[k]):
-                response += scaled.y[j] * scaled.y[j]
-            unit = 1.0 / math.sqrt(response if response > 0.0 else 1.0)
-            for j in range(start, start + rows.support_count[k]):
-                scaled.y[j] *= unit
-            scaled.b[first] *= unit
-            scaled.R[first] *= unit * unit
-            scaled.T[first] *= unit
-            scaled.weight[first] /= unit
-            gamma[first] /= unit
+            gamma[first] /= rescale_normal(rows, scaled, k)
         for i in range(first, first + rows.count[k]):
             heaviest = max(heaviest, scaled.weight[i])
     return heaviest

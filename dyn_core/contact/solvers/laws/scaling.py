@@ -139,6 +139,32 @@ def _unit(response: float) -> float:
 
 
 @machine_code
+def rescale_normal(rows: Rows, scaled: Scaled, k: int) -> float:
+    """Scale the normal of block k to a unit response; return the factor of its T.
+
+    In the common unit of a cone a small response of the normal is lost beside large
+    ones of the others, and Newton's method ends far from the solution.
+
+    Args:
+        rows: Problem.
+        scaled: Scaled problem; y, b, R, T and weight of the normal's row are changed.
+        k: Index of a block that is no CONE any more.
+    """
+    first, start = rows.start[k], rows.y_start[k]
+    response = scaled.R[first]
+    for j in range(start, start + rows.support_count[k]):
+        response += scaled.y[j] * scaled.y[j]
+    unit = _unit(response)
+    for j in range(start, start + rows.support_count[k]):
+        scaled.y[j] *= unit
+    scaled.b[first] *= unit
+    scaled.R[first] *= unit * unit
+    scaled.T[first] *= unit
+    scaled.weight[first] /= unit
+    return unit
+
+
+@machine_code
 def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
     """Set x to the scaled rows.impulse, projected on bounds and cones.
 
