@@ -20,6 +20,8 @@ from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.rows.constraints import ROLES
 from dyn_core.contact.rows.step_tables import PRESCRIBED, BlockFacts
 from dyn_core.contact.solvers.frozen_friction import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.laws.natural_residuals import _work
+from dyn_core.contact.solvers.laws.scaling import rescale_normal, scale
 from dyn_core.contact.solvers.matrices.row_products import add_transposed
 from dyn_core.contact.solvers.solver_memory import (
     CONVERGED,
@@ -209,6 +211,23 @@ def test_bounded_friction_with_a_normal_that_hardly_yields(small):
         size = np.array([0.4, small])
         assert (u[::3] > -1e-6 * size).all()
         assert np.abs(u[::3] * rows.impulse[::3]).max() < 1e-6 * rows.impulse[0]
+
+
+def test_the_work_of_a_block_does_not_depend_on_the_unit_of_its_normal():
+    """With friction that generates it, beside a normal that hardly yields."""
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((3, 6)) * np.array([[1e-5], [1.0], [1.0]])
+    rows, nv = rows_from([(range(6), Y, np.array([-0.4, 0.3, 0.2]))])
+    scaled = allocate_solvers(rows, nv).scaled
+    scale(rows, 1, scaled)
+    y, z = np.array([2.0, 0.5, -0.3]), np.array([0.1, -0.7, 0.4])  # z is -u
+    before = _work(rows, scaled, 0, y, z)
+    factor = rescale_normal(rows, scaled, 0)
+    assert factor > 1e3
+    y[0] /= factor
+    z[0] *= factor
+    assert _work(rows, scaled, 0, y, z) == pytest.approx(before, rel=1e-12)
+    assert before > 1e-3
 
 
 @pytest.mark.parametrize("singular", (False, True))

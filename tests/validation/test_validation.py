@@ -5,6 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control.joint_values import joint_values
+from dyn_core.errors import unknown_name
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -311,3 +312,11 @@ def test_no_kind_is_like_nothing():
     """What a file cannot hold is refused."""
     with pytest.raises(dyn.ModelError, match="valid: a switch, number, name or a list"):
         kind_like(None)
+
+
+def test_a_list_of_long_names_is_shortened():
+    """At most 12 names, and 300 characters of them; all where all are asked for."""
+    names = [f"{'payload_estimation.' * 4}{k}" for k in range(12)]
+    said = unknown_name("parameter", "mass", names)
+    assert said.endswith(f"valid: {', '.join(names[:3])}, ... (12 in all)")
+    assert unknown_name("parameter", "mass", names, limit=None).endswith(names[-1])
