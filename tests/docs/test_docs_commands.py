@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from pages import ROOT, programs
 
 import dyn_core as dyn
@@ -290,6 +291,17 @@ def _run(command, capsys):
     return out.strip()
 
 
+def _patient(folder):
+    """Write the parameters of the demo with timeouts longer than a machine stops."""
+    document = yaml.safe_load((folder / "my.yaml").read_text())
+    timeouts = {"guard_timeout": 10.0, "state_timeout": 10.0}
+    document["/**/computed_torque"]["ros__parameters"].update(timeouts)
+    document["/**/guard"] = {"ros__parameters": {"effort_timeout": 10.0}}
+    path = folder / "patient.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 @pytest.mark.ros
 def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     """Those of docs/tools.md that ask nodes, `dyn record`, and another mode."""
@@ -300,7 +312,7 @@ def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     record = next(
         command for command in _all_commands() if command[:2] == ["dyn", "record"]
     )
-    start(_python(up[1:]), 3)
+    start(_python([*up[1:], "--params", str(_patient(folder))]), 3)
     recording = subprocess.Popen(
         _python(record[1:]),
         env=environment, cwd=folder, stdout=subprocess.PIPE, text=True,
