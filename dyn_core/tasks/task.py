@@ -30,7 +30,7 @@ def checked_limits(task: Any) -> np.ndarray:
     """Check times and bounds of a task; return the limits of its actions, (2, na).
 
     Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
-    0, substeps and max_steps are integers >= 1, and action_bounds na pairs of finite
+    0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of finite
     numbers (least, most) with least < most.
     """
     dt: float = task.dt
@@ -45,7 +45,7 @@ def checked_limits(task: Any) -> np.ndarray:
             raise ModelError(message, key)
     try:
         low, high = limits = np.array(bounds, float).reshape(len(bounds), 2).T
-        good = bool(np.isfinite(limits).all() and (low < high).all())
+        good = bool(limits.size and np.isfinite(limits).all() and (low < high).all())
     except (TypeError, ValueError, OverflowError):
         good = False
     if not good:

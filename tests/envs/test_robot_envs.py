@@ -492,6 +492,7 @@ def test_tasks_can_be_pickled():
         ({"action_bounds": ((1.0, 0.0),)}, ModelError, "action_bounds"),
         ({"action_bounds": (-1.0, 1.0)}, ModelError, "action_bounds"),
         ({"action_bounds": "ab"}, ModelError, "action_bounds"),
+        ({"action_bounds": ()}, ModelError, r"finite pairs .*, got \(\)"),
         ({"options": {"erp": 0.1}}, ModelError, "options act with stepping 'floor'"),
         ({"options": {"links": []}, "stepping": "floor"}, ModelError, "no option"),
         ({"links": ("nose",)}, ModelError, "nose"),

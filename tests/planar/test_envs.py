@@ -335,6 +335,7 @@ def test_bad_input_is_refused_in_words():
         ("pendulum", {"home": (0.0,)}, dyn.ModelError, "home must have 2"),
         ("pendulum", {"action_bounds": ((1.0, 1.0),)}, dyn.ModelError, "finite pairs"),
         ("pendulum", {"action_bounds": "ab"}, dyn.ModelError, "finite pairs"),
+        ("pendulum", {"action_bounds": ()}, dyn.ModelError, "finite pairs"),
         (
             "pendulum",
             {"action_bounds": ((-1.0, 1.0),) * 2},

@@ -608,6 +608,13 @@ def test_columns_of_free_joints_are_a_sequence(free):
             convert(np.zeros((6, 8)), free=free)
 
 
+def test_columns_of_free_joints_do_not_count_from_the_end():
+    """`free=(-7,)` swapped columns that belong to no free joint."""
+    for convert in (to.pinocchio_jacobian, to.tazz_jacobian):
+        with pytest.raises(ShapeError, match=r"free: wanted .* 0 or more, got -7"):
+            convert(np.zeros((6, 8)), free=(-7,))
+
+
 @pytest.mark.parametrize("text", [["a"] * 6, [None] * 6, ["1"] * 6])
 def test_what_is_no_number_is_not_converted(text):
     """Text came back in another order."""

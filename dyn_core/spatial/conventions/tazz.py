@@ -147,6 +147,8 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
         raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
     out = swap_rows(J)
     for k in free:
+        if k < 0:  # counted from the end, it is no joint's in silence
+            raise ShapeError("free", "first columns, 0 or more", f"{k}")
         out[..., k : k + 6] = swap_blocks(out[..., k : k + 6])
     return out
 
