@@ -106,8 +106,7 @@ def _candidates(problem, blocks, modes, A, b, thorough):
         problem: Contact problem.
         blocks, modes: Rows of each block, and its mode.
         A, b: Scaled matrix and offset.
-        thorough: False: sliding starts in the direction of the velocity without
-            friction; true: also in directions all around, and nothing if no contact of
+        thorough: Passed on to _starts; if true, nothing is yielded unless a contact of
             three rows or more slides.
     """
     x, active, sliding = np.zeros(len(b)), [], []
@@ -245,8 +244,8 @@ class Enumeration(ContactSolver):
 
     Exact: the result satisfies all laws to 1e-8. With unique=True it tries all
     combinations and reports not_unique if velocities differ. It reports infeasible only
-    for problems without round cones, where the search is complete, or if a push proves
-    it.
+    for problems without round cones, where the search is complete, or if a push or
+    free rows that contradict each other prove it.
 
     Source: LCP-5, LCP-12.
     """
@@ -274,8 +273,8 @@ class Enumeration(ContactSolver):
             impulses found are returned. If no combination is valid, all impulses are
             zero except in free rows. The status is then infeasible, or max_iterations
             where contacts of three rows or more make the search incomplete and no push
-            proves infeasibility. It is also infeasible if free rows contradict each
-            other.
+            proves infeasibility. A converged status becomes infeasible if free rows
+            contradict each other.
 
         Raises:
             UnsupportedError: There are more combinations than `limit`.

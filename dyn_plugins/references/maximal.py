@@ -22,10 +22,11 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
 
         v_i' = v_i + dt a_i,   T_i' = T_i exp(dt v_i'),   then S u = log(T_J(q)^-1 T_J')
 
-    The error of the scheme violates the joint constraints; a least-squares projection
-    on the S of each joint removes it from positions and velocities. Joints that share a
-    coordinate are fitted together. Linearly dependent columns of S raise SingularError
-    when the Program runs; errors of forward_dynamics pass through.
+    T_J is the transform of a joint, S its motion subspace. The error of the scheme
+    violates the joint constraints; a least-squares projection on S removes it from
+    positions and velocities. Joints that share a coordinate are fitted together.
+    Linearly dependent columns of S raise SingularError when the Program runs; errors of
+    forward_dynamics pass through.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 

@@ -19,7 +19,8 @@ def rnea_common_frame(model, q, qd, qdd, f_ext):
         f_i = I_i a_i + v_i x* I_i v_i - f_ext_i + sum_children f,   tau_i = S_i.T f_i
 
     S_i and I_i are transformed to the base, so that no vector is transformed from body
-    to body. Gravity is the acceleration a_0 = -g; armature_i qdd_i is added to tau_i.
+    to body. S°_i is the rate of S_i as seen from body i. Gravity is the acceleration
+    a_0 = -g; armature_i qdd_i is added to tau_i.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None.

@@ -73,17 +73,18 @@ def about_centre(I):
 def vector_motion(model, q, qd, qdd):
     """Return the motion of the bodies and the forces needed: the outward sweep.
 
+        w_i = E w_p,  alpha_i = E alpha_p                                      sliding
+        w_i = E w_p + z qd_i                                                   turning
         alpha_i = E alpha_p + z qdd_i + (E w_p) x z qd_i                       turning
-        a_i = E (a_p + alpha_p x r + w_p x (w_p x r))
+        a_i = E (a_p + alpha_p x r + w_p x (w_p x r))                          turning
         a_i = E (a_p + ...) + 2 (E w_p) x z qd_i + z qdd_i                     sliding
         F_i = m (a_i + alpha_i x c + w_i x (w_i x c))
         N_i = Icm alpha_i + w_i x Icm w_i
 
     Args:
         model: Robot of turning and sliding joints, which is not checked.
-        q: Joint positions, by joint [rad | m].
-        qd: Joint velocities, by joint [rad/s | m/s].
-        qdd: Joint accelerations, by joint [rad/s² | m/s²].
+        q: Joint positions by body, one-entry Vectors; entry 0 is not read [rad | m].
+        qd, qdd: Joint velocities and accelerations, likewise [rad/s | m/s, and /s²].
 
     Returns:
         A VectorMotion; the acceleration of the base is minus gravity, a_0 = -g.
@@ -127,7 +128,8 @@ def linear_velocities(model, motion, qd):
     Args:
         model: Robot of turning and sliding joints.
         motion: Result of vector_motion.
-        qd: Joint velocities, by joint [rad/s | m/s].
+        qd: Joint velocities by body, one-entry Vectors; entry 0 is not read [rad/s |
+            m/s].
 
     Returns:
         List of velocities by body, zero for the base, body coordinates, 3 [m/s].

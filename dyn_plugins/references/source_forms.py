@@ -154,7 +154,7 @@ def part1(c):
     The last joint is computed first; the list is in the order of the joints. Nothing is
     refused here: active joints are taken as passive, links as massless; the solver
     refuses such chains before, see _OfCases. A link equation whose dimensionless pivot
-    is TOL or less is not solved, but marked in `dropped`.
+    is TOL (1e-10) or less is not solved, but marked in `dropped`.
 
     c: Chain.
 
@@ -579,7 +579,7 @@ class TorqueResponseSource(_OfCases):
     source = "WAW-8.2"
 
     def solve(self, model, x, kind, s, active):
-        """Return S_ij = d alpha_i / d tau_j of a state, (n, n); last row and column 0.
+        """Return S_ij = d alpha_i / d tau_j, (n, n) [1/(kg·m²)]; last row and column 0.
 
         A constraint argument that is None has the values of the chain. Raises
         UnsupportedError for active joints and links with mass or inertia, SingularError

@@ -51,7 +51,7 @@ def semi_implicit_euler_derivatives(
     model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
     limit_stops, implicit, paths,
 ):  # fmt: skip
-    """Return a step of semi_implicit_euler and its derivatives.
+    """Return q_next and qd_next of semi_implicit_euler, and derivatives A, B, dx_dp.
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
         for one-axis joints  A = [[1 + dt² Q, dt + dt² V], [dt Q, 1 + dt V]],
@@ -182,7 +182,7 @@ def slopes_by_parameters(model, paths, function):
 def rk4_derivatives(
     model, q, qd, tau, dt, f_ext, derivatives, by_parameters, limit_stops, paths
 ):
-    """Return a step of rk4 and its derivatives.
+    """Return q_next and qd_next of rk4, and the derivatives A, B and dx_dp.
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
 
