@@ -248,9 +248,9 @@ class ComputedTorqueNode(RobotNode):
         """Restart the controller, enable torque, and start the watchdog thread.
 
         Stops and references are cleared; the robot holds its position once the first
-        valid states have come. An emergency stop called while the node was inactive
-        stays in force until the next activation. Memory lock, CPUs and priorities are
-        set as the parameters say.
+        valid states have come. An emergency stop called while the node was inactive is
+        not cleared: it is in force in this activation, and the next one ends it. Memory
+        lock, CPUs and priorities are set as the parameters say.
         """
         if not self.stopped_inactive:
             self.controller.reset_stop()

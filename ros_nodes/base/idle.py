@@ -20,7 +20,7 @@ class IdleWork:
     arrives meanwhile.
 
     Attributes:
-        waiting: Queued jobs, oldest first; each job is queued at most once.
+        waiting: Queued jobs, oldest first, each at most once; an answer runs one job.
         answered: Time of the last answer, time.monotonic() [s]; initially -LATE.
     """
 

@@ -211,8 +211,8 @@ class RobotNode(ParameterNode):
     def configured(self) -> bool:
         """Whether the node has a complete configuration.
 
-        False while `build` runs, and after a failed transition, a clean-up or a
-        shutdown.
+        False before and during `build`, and after a failed configure, an error, a
+        clean-up or a shutdown; a refused activation changes nothing.
         """
         return self.session.complete
 
@@ -328,7 +328,8 @@ class RobotNode(ParameterNode):
 
         Without a robot, the node stays unconfigured and True is returned; with
         autostart, a robot on the topic robot_description starts the node later.
-        The node must be unconfigured; else rclpy raises its RCLError.
+        The node must be unconfigured; else rclpy raises its RCLError. After a failure
+        it is unconfigured, or inactive if its activation was refused.
         """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
@@ -499,9 +500,9 @@ class RobotNode(ParameterNode):
 
         Args:
             period: Period [s].
-            job: Called without arguments after the next answer of the node, or at once
-                if there was no answer in the last 50 ms, see IdleWork.due. Its
-                exceptions are logged and counted.
+            job: Called without arguments after an answer of the node (one job each, the
+                oldest first), or at once if there was no answer in the last 50 ms, see
+                IdleWork.due. Its exceptions are logged and counted.
         """
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
@@ -573,8 +574,9 @@ class RobotNode(ParameterNode):
     def refuse(self, kind: str, message: str) -> None:
         """Count a refusal and log it as a warning.
 
-        Equal messages, even of another kind, are logged at most once per second, unless
-        more than 100 different ones come between; each refusal is counted.
+        Equal messages, even of another kind, are logged at most once per second. Once
+        more than 100 different ones are known, the next that is logged makes all
+        forgotten: they may be logged again. Each refusal is counted.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.

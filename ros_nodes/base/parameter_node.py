@@ -631,8 +631,8 @@ def written_numbers(value: Any) -> list[float] | None:
     """Return a list of floats and strings such as "1e-06" as a list of floats.
 
     A string that begins with `[` is first parsed as YAML. None for any other value,
-    also for text that is no YAML or a list with another element; an empty list is
-    returned as such.
+    also for text that is no YAML or a list with another element, such as an int; an
+    empty list is returned as such.
     """
     # A list of texts and floats arrives as text.
     if isinstance(value, str) and value.startswith("["):

@@ -1,4 +1,8 @@
-"""Publishers and subscriptions that obey the QoS parameters qos_overrides.*."""
+"""Publishers and subscriptions that obey the QoS parameters qos_overrides.*.
+
+Their names are qos_overrides.TOPIC.ENTITY.POLICY: TOPIC is the resolved name, ENTITY is
+publisher or subscription, POLICY is history, depth or reliability.
+"""
 
 from __future__ import annotations
 

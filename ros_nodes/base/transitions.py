@@ -110,8 +110,8 @@ class AnnouncedStates:
 def reported(transition: Transition) -> Transition:
     """Decorate a transition callback: log an exception with its traceback.
 
-    The callback then returns ERROR and stores the reason in node.failure; a node that
-    was configured goes through on_error. rclpy itself logs nothing.
+    The callback then returns ERROR and stores the reason in node.failure; rclpy calls
+    on_error, and itself logs nothing.
     """
 
     @functools.wraps(transition)
