@@ -47,7 +47,7 @@ class Report:
         self._busy_before: deque[tuple[float, float]] = deque()
 
     def answered(self, started: float, ended: float) -> None:
-        """Count an answered joint state and the time spent on it.
+        """Count an answered joint state; its duration updates `busy` and `longest`.
 
         Args:
             started, ended: Start and end of its processing, monotonic [s].

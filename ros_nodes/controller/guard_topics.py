@@ -80,8 +80,8 @@ class GuardLatch:
         """Process a beat; an invalid message is refused and logged.
 
         From the first beat on, the silence of the guard stops the controller: `stop`
-        becomes its observer. `stop` gets the beat while the node is active, else
-        `link`.
+        becomes its observer. While the node is active, `stop` gets the beat, and stops
+        or releases the controller accordingly; else `link` gets it.
         """
         try:
             beat = read_beat(message)
@@ -95,7 +95,10 @@ class GuardLatch:
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Check for silence of the guard; if inactive, continue a wait for it."""
+        """Check for silence of the guard; if inactive, continue a wait for it.
+
+        The loss of the guard stops an active controller as on_violation says.
+        """
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)
@@ -108,6 +111,6 @@ class GuardLatch:
         return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:
-        """Publish zero effort if the node is active."""
+        """Publish zero effort and discard pending ones, if the node is active."""
         if self.node.active:
             self.node.send_zero()

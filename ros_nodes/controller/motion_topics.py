@@ -10,7 +10,7 @@ from ros_nodes.base.qos import publisher
 
 
 class MotionTopics:
-    """Publishes ~/reference, ~/error and, with collision thresholds, ~/external_torque.
+    """Publishes ~/reference, ~/error and, with a collision detector, ~/external_torque.
 
     Each is a JointState of all controlled joints: position and velocity of the
     reference; as position, the error reference - position [rad | m], as in the feedback
@@ -19,7 +19,8 @@ class MotionTopics:
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
-        references, errors, externals: Publishers; externals is None without thresholds.
+        references, errors, externals: Publishers; externals is None without detector,
+            that is with neither a collision threshold nor external_wrench.link.
         messages: The messages for the three topics, in this order.
 
     Args:

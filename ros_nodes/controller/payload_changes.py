@@ -63,7 +63,8 @@ class PayloadService:
     def check(self, values: dict[str, Any]) -> Payload | None:
         """Return the payload after a change of parameters, or None for no payload.
 
-        Nothing is attached.
+        Nothing is attached. There is no payload if payload.mass is 0 or
+        payload.attached is false.
 
         Args:
             values: New values by parameter name; other parameters keep their values.

@@ -151,9 +151,9 @@ class PayloadWatch:
         """Return the effort or reading that acted until a state; None if not known.
 
         With a wrench_topic it is the last reading of the sensor, (6,), None if it is
-        older than LONGEST times payload_estimation.period. Else it is the effort in the
-        message or `sent`, (n,) [N·m | N], as the parameter payload_estimation.effort
-        says; None also if the message has none or is invalid.
+        older than LONGEST (2.5) times payload_estimation.period. Else it is the effort
+        in the message or `sent`, (n,) [N·m | N], as payload_estimation.effort says;
+        None also if the message has none or is invalid.
 
         Args:
             message: The joint state.
