@@ -124,7 +124,7 @@ def foreign_names(
         SettingError: One of the other names begins with a parameter group of this
             package (the part before the first dot), is a group by joint such as gains,
             ends with .plugin_name, or is similar to a known name (likeness above
-            CLOSE). The message has the nearest known name.
+            CLOSE, 0.85). The message has the nearest known name.
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     joint_heads = {form.partition(".")[0] for form in FORMS}

@@ -104,7 +104,7 @@ class Process:
         self.reader.start()
 
     def _read(self) -> None:
-        """Record the output, and print it if `show` is true, until it ends.
+        """Record output and `active`, and print the output if `show`, until it ends.
 
         Bytes that are not in the encoding of the locale become backslash escapes.
         """

@@ -108,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         DynError: An option, the parameter file or the robot is not valid, --repeat is
             above 1 without ROS, the run fails, or the plot cannot be written.
+        OSError: ROS is there, but no /proc.
     """
     settings = _settings(arguments)
     robot = settings["robot"]

@@ -249,7 +249,7 @@ class _DemoNode:
         )
 
     def _on_reference(self, message: JointState) -> None:
-        """Store the reference position in `reference`."""
+        """Store the reference position in `reference`, in the order of the message."""
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
@@ -352,7 +352,7 @@ class _DemoNode:
     def _reached(self, before: int, repeat: int, processes: Processes) -> int:
         """Return the number of motions that were followed to their end.
 
-        If some were not, new diagnostics are awaited for SETTLING seconds (3 s).
+        If some were not, new diagnostics are awaited for up to SETTLING (3 s).
 
         Args:
             before: Number of trajectories reached before the first motion.
@@ -438,7 +438,7 @@ class _DemoNode:
         )
 
     def _rest(self, duration: float, processes: Processes) -> None:
-        """Wait until a motion is over, then up to SETTLING [s] for the arm to rest.
+        """Wait until a motion is over, then up to SETTLING (3 s) for the arm to rest.
 
         On a busy machine late states keep the arm moving by milliradians: the summary
         tells whether the motion was followed.

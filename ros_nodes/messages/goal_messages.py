@@ -25,7 +25,8 @@ def duration_seconds(duration: Any) -> float:
 def trajectory_rows(message: Any) -> TrajectoryRows:
     """Return the arrays of a JointTrajectory message, including efforts.
 
-    A field that the message lacks has rows without columns, (points, 0).
+    They are names, times (points,) [s], positions, velocities, accelerations, effort. A
+    field that the message lacks has rows without columns, (points, 0).
 
     Raises:
         GoalError: The points differ in their number of positions, velocities,

@@ -84,8 +84,8 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
 
     They do not if the node publishes the pose of another link than its tool (both
     named), if it is in mode predictive without a tool, or if --speed or --turn exceeds
-    target_jump / (2 PERIOD), as one target may be lost. There is no bound if
-    target_jump is 0, or in mode predictive. `name` is the node's name.
+    target_jump / (2 PERIOD), as one target may be lost; PERIOD is 0.01 s. There is no
+    bound if target_jump is 0, or in mode predictive. `name` is the node's name.
 
     Raises:
         SettingError: See above.

@@ -54,7 +54,7 @@ def tolerances(
     value: Callable[[str], Any],
     changed: Mapping[str, Any] | None = None,
 ) -> Tolerances:
-    """Return the goal tolerances that the parameters constraints.* set.
+    """Return the goal tolerances that the parameters constraints.* set; 0: not checked.
 
     Args:
         joints: Joints of the controller.

@@ -213,11 +213,12 @@ def check_joints(where: str, names: Iterable[str], model: Model) -> None:
 
     Args:
         where: Name of the file and of the node, for the message.
-        names: Names of parameters of the node; those without a joint are not checked.
+        names: Names of parameters of the node; those that are no parameter by joint,
+            such as gains.JOINT.p, are not checked.
         model: Its robot.
 
     Raises:
-        SettingError: There is no such joint, or no such parameter of one.
+        SettingError: There is no such joint.
     """
     try:
         check_joint_names(names, _joint_fields([*model.joint_names, *model.followers]))

@@ -66,7 +66,8 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
 
     It is a chain if chain_file is set, else a robot. Its brakes are set from the
     parameter brakes. The BuiltPlant has the plant, its model, the names of the joints
-    without an effort limit by index, and the URDF, "" if the parameters have none.
+    without an effort limit, by index in the joints of its channels, and the URDF, "" if
+    the parameters have none.
 
     Args:
         node: The simulator node.
@@ -202,7 +203,8 @@ def _start(
     set replaces the neutral one.
 
     Returns:
-        The position, or None if neither initial positions nor a root pose are set.
+        The position, or None if neither initial positions nor a root pose are set. A
+        single 0.0 counts as not set, unless there is one joint.
 
     Raises:
         SettingError: The number of positions is wrong, or a pose of the root is set,

@@ -73,6 +73,8 @@ class CommandInput:
     ) -> None:
         """Subscribe to the efforts on effort_controller/commands and joint_commands.
 
+        The former are Float64MultiArray, the latter JointState.
+
         Args:
             node: The simulator node.
             robot: The plant.
@@ -246,8 +248,8 @@ class CommandInput:
     def warnings(self, share: float) -> dict[str, str]:
         """Return the warnings on commands: a sentence by kind; empty if there are none.
 
-        Kinds are "command publishers" (several of them, guards aside) and "limited
-        commands".
+        Kinds are "command publishers" (several on the two topics together, guards
+        aside) and "limited commands".
 
         Args:
             share: Share of clipped commands, 0 to 1, above which there is a warning;

@@ -110,8 +110,8 @@ class SceneTopics:
         """Return the MarkerArray of ~/markers at the last state, in the world frame.
 
         The first marker deletes those of the last message. A robot without mass has no
-        centre of mass. Arrows are scaled by its weight; without mass or gravity, an
-        arrow of 1 N or 1 N·m is as long as the robot.
+        centre of mass. Arrows are scaled by its weight without payload; without mass or
+        gravity, an arrow of 1 N or 1 N·m is as long as the robot.
         """
         message, poses, model = self._array(), self._poses(), self.plant.model
         size = max(float(np.ptp(poses[:, :3, 3], axis=0).max()), 0.1)
