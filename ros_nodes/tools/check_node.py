@@ -1,4 +1,7 @@
-"""`dyn check-node`: injects faults one by one and checks the reaction of the nodes."""
+"""`dyn check-node`: injects faults one by one and checks the reaction of the nodes.
+
+Tolerances: MARGIN (0.1 s) of times, SAME (1e-6) of efforts.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,8 @@ class FaultResult:
         """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
 
         Times are in seconds. Time to zero and bound are "-" if the effort need not
-        become zero; the time is "nan" if it must, but does not. The verdict is "pass"
+        become zero; the time is "nan" if it must, but does not. The bound is "inf" for
+        a stop that holds a position; the time may then be "nan". The verdict is "pass"
         or "FAIL: " with the reason; diagnostics are cut to 70 characters.
         """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
@@ -501,8 +505,8 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
     """Return why log or diagnostics are wrong after a fault; empty if they are right.
 
     They must satisfy until, logs, says and unsaid of the fault, and no new line of the
-    log may be longer than LONGEST_LINE. until is sought in new lines; logs must be in
-    exactly one of all lines.
+    log may be longer than LONGEST_LINE (2000). until is sought in new lines; logs must
+    be in exactly one of all lines.
 
     Args:
         fault: The fault.

@@ -335,6 +335,8 @@ _TWICE: tuple[Fault, ...] = (
 def _target(topic: str, *numbers: float, **more: Any) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that sends targets of the tool.
 
+    They are sent until `restore` of the stand.
+
     Args:
         topic: target_pose, target_twist, target_wrench or target_stiffness.
         numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;

@@ -79,8 +79,8 @@ class FaultStand(NodeStand):
     def fail(self) -> None:
         """Make the faulty solver or executor of the controller fail from now on.
 
-        SIGUSR1 is sent to the controller. It has an effect only if the fault needs such
-        a solver, see faulty_controller.
+        SIGUSR1 is sent to the controller, which must run faulty_controller, as for a
+        fault with a `solver`: the signal ends any other controller.
         """
         self.send_signal(CONTROL, signal.SIGUSR1)
 
@@ -313,7 +313,7 @@ class FaultStand(NodeStand):
     def latched(self, act: Callable[[], object]) -> Callable[[], bool]:
         """Call ~/estop of the guard, and call `act` while its stop is latched.
 
-        `act` is called PAUSE seconds later; this function returns before.
+        `act` is called PAUSE (0.5 s) later; this function returns before.
 
         Returns:
             A function without arguments: whether `act` was called and the guard has
@@ -384,7 +384,7 @@ class FaultStand(NodeStand):
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Make the solver fail from now on, and receive messages for 2 PAUSE seconds.
+        """Make the solver fail from now on, and receive messages for 2 PAUSE, 1 s.
 
         Meant for the solver fails_by_slow, whose effort is late then.
         """

@@ -126,8 +126,8 @@ class FailingSolver(NumpySolver):
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
         """Return the joint forces, (n,) [N·m | N].
 
-        While `failing` is true, the result of the failure is returned instead, which
-        may be anything or an exception.
+        While `failing` is true, the failure acts instead: it returns anything, or
+        raises an exception.
 
         Args:
             model: Robot; the first call builds the correct solver for it, and later

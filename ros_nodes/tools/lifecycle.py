@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Args:
         arguments: Parsed arguments: verb, node (None: all nodes), timeout [s], and for
-            `set` the transition.
+            `set` transition, a list of labels or ids.
 
     Returns:
         Exit status: 0; 1 if nodes are to be listed and none has a life cycle.

@@ -86,7 +86,7 @@ class NodeStand:
             largest delay [s].
         last: Last effort before `begin`, (n,) [N·m | N]; zero before the first.
         restored: Number of calls of `restore`.
-        seen: Received efforts, by COMMANDS or APPLIED.
+        seen: Received efforts: COMMANDS, sent to the robot; APPLIED, which act on it.
         said: Level and message of the last diagnostics by node.
         processes: Processes by executable.
         mode, solver, unguarded: As the present fault needs them: its mode; the failure
@@ -149,12 +149,12 @@ class NodeStand:
     # ---- messages
 
     def _on_command(self, message: Float64MultiArray) -> None:
-        """Record the efforts of a message of the controller in `seen`."""
+        """Record the efforts of a message in seen[COMMANDS], whoever sent it."""
         efforts = np.array(message.data)
         self.seen[COMMANDS].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_state(self, message: JointState) -> None:
-        """Record the efforts of a message in `seen`; ignore a message without efforts.
+        """Record the efforts of a message in seen[APPLIED]; ignore one without efforts.
 
         Only the stand's own messages have none; all others act on the robot.
         """
@@ -334,7 +334,7 @@ class NodeStand:
 
         Raises:
             DynError: Nobody subscribes, a transition fails, or no trajectory is
-                followed after SENT attempts.
+                followed after SENT (5) attempts.
         """
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
