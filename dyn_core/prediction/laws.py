@@ -106,7 +106,7 @@ def plans_obey_the_step(case: PlanCase) -> Pairs:
 
 
 def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProblem:
-    """Return a short plan of a random robot towards rest.
+    """Return the problem of a short plan of a random robot towards rest.
 
     It has 4 knots in 0.1 s, and no limits of position and velocity.
 

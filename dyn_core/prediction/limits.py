@@ -149,8 +149,8 @@ class Penalty:
         """Return by how much states exceed their limits, (..., N + 1, nx, 2).
 
         Positions come before velocities, the lower limit before the upper one. Negative
-        inside; -inf where there is no limit. q is (..., N + 1, nq), qd (..., N + 1,
-        nv).
+        inside, also at the first state; -inf where there is no limit. q is (..., N + 1,
+        nq), qd (..., N + 1, nv).
         """
         x = np.concatenate([q[..., self._place], qd], -1)
         return np.stack([self.low - x, x - self.high], -1)
@@ -324,7 +324,8 @@ class LimitLanes:
         """Bind limit_terms to memory in lanes.
 
         Args:
-            penalty: Penalty of one of the problems.
+            penalty: Penalty of one of the problems, for the shapes; call `read` for
+                each lane before `of_plans()` or `of_trials()`.
             plan, tried: PlanPath of the plans and of the trials, with the lanes on the
                 last axis.
         """

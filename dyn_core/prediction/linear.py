@@ -353,7 +353,8 @@ def _linear(
     Raises:
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
             without a motor would need an effort.
-        SettingError: The period is invalid, or a name in `motors` is unknown or twice.
+        SettingError: The period is invalid, `motors` is no list, or a name in it is
+            unknown or twice.
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.

@@ -39,10 +39,11 @@ LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they ar
 def slopes_in_lanes(
     model: Expansion, work: Sweep, y: FloatArray2, to: FloatArray
 ) -> int:
-    """Set y to the costates and to[0] to the largest slope; return 0. See riccati.py
+    """Set y to the costates and to[0] to the largest slope; return 0.
 
-    y is (N + 1, nx), `to` (1,). The slope is the largest |gradient| by a joint force
-    that the bounds in `work` do not hold, 0 if they hold all; work.left is overwritten.
+    This is for one lane: y is (N + 1, nx), `to` (1,). The slope is the largest
+    |gradient| by a joint force that the bounds in `work` do not hold, 0 if they hold
+    all; work.left is overwritten. See riccati.py.
     """
     slopes_back(model, y)
     to[0] = largest_slope(model, work, y)
@@ -67,13 +68,13 @@ def useful(state: Iteration, count: int) -> bool:
 
 
 def begin(lanes: int) -> None:
-    """Begin to compile the functions in so many lanes in the background."""
+    """Begin to compile sweep_lanes and slopes_in_lanes for these lanes; do not wait."""
     for function in (sweep_lanes, slopes_in_lanes):
         compiled(function, lanes=lanes).prepare_later()
 
 
 def ready(lanes: int) -> bool:
-    """Return whether both functions in so many lanes are compiled and loaded."""
+    """Return whether sweep_lanes and slopes_in_lanes are compiled and loaded."""
     functions = sweep_lanes, slopes_in_lanes
     return all(compiled(function, lanes=lanes).loaded for function in functions)
 

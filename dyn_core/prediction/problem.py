@@ -166,7 +166,7 @@ class ControlProblem(System):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports: nq, nv, nb, nx = 2 nv, knots N, and states N + 1."""
+        """Named sizes of Ports: nq, nv, nb, nx (2 nv), knots (N) and states (N + 1)."""
         more = {"knots": self.knots, "states": self.knots + 1, "nx": 2 * self.model.nv}
         return {**self.model.sizes, **more}
 

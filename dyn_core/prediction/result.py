@@ -122,7 +122,7 @@ class PlanResult(NearAttributes):
 
     @property
     def times(self) -> np.ndarray:
-        """Times of the states, (N + 1,) [s]."""
+        """Times of the states since the start of the plan, (N + 1,) [s]."""
         return self.dt * np.arange(len(self.q))
 
     def moved_on(self, steps: int = 1) -> PlanResult:

@@ -226,7 +226,7 @@ def bound_block(
 
 
 def step_of(model: Model) -> str:
-    """Return the name of the step of a plan: projected on loops, if there are any."""
+    """Return the step's name: projected_euler with loops, else semi_implicit_euler."""
     return "projected_euler" if model.loops else "semi_implicit_euler"
 
 

@@ -411,6 +411,8 @@ class Iteration(PlanState):
     def take(self, other: PlanState, start: PlanStart) -> None:
         """Copy trajectory, model, feedback and numbers of another one of this problem.
 
+        `curved` becomes False.
+
         Args:
             other: The other one; what it tried is not copied.
             start: Its start.

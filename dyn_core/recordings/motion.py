@@ -167,7 +167,7 @@ class MotionRecord:
     def beyond_limits(self) -> tuple[str, ...]:
         """Names of the coordinates that pass a position limit in some row.
 
-        There is no tolerance; NaN passes none.
+        The limits are `position_limits`. There is no tolerance; NaN passes none.
         """
         lower, upper = self.position_limits
         passed = ((self.q < lower) | (self.q > upper)).any(axis=0)
@@ -282,7 +282,7 @@ class MotionRecord:
 
         Columns of a file without names are called 1, 2, ... with the unit "rad | m";
         they are assumed to be the robot's, in its order. Any other motion is returned
-        itself, and so is every motion if the robot has a coordinate with one of these
+        itself, and so is every motion if a position of the robot has one of these
         names.
 
         Raises:

@@ -123,7 +123,7 @@ def _beyond_limits(model: Model, run: Recording) -> np.ndarray:
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
     """Return series on the contacts of each row, (rows,) each; empty without reports.
 
-    Each value is over the steps of a row:
+    Each value is over the steps of a row, 0 without steps:
 
         contacts          largest number of contacts
         contact_residual  largest residual of the contact law

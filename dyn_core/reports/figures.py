@@ -135,8 +135,8 @@ def contacts_figure(record: MotionRecord) -> Any:
     UnsupportedError if matplotlib is not installed.
 
     Args:
-        record: Run whose series include contacts, contact_force [N], contact_gap [m]
-            and contact_residual.
+        record: Run with rows whose series include contacts, contact_force [N],
+            contact_gap [m] and contact_residual.
     """
     t, series = record.t, record.series
     rows = thinned(len(t))

@@ -37,7 +37,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
             or msedge is on the PATH, or matplotlib is not installed.
         SettingError: The page does not exist, is one of the viewer or blank, the path
             of the picture is not valid, or the browser fails or takes more than 120 s.
-        OSError: The picture cannot be written.
+        OSError: The page cannot be read, or the picture not be written.
     """
     page, output = Path(html).resolve(), Path(picture)
     if file_kind(page, "html") != "file":

@@ -228,7 +228,8 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
     axes, torques about the point, points in the world frame. The frame at the point has
     the contact normal (from the second link into the first) as x and the friction
     directions as y and z; point and frame are the latest ones of the contact. Contacts
-    are in the order of their first report; contacts with zero force are left out.
+    are in the order of their first report; contacts with zero force are left out. They
+    are named LINK_A|LINK_B|SHAPE_A:SHAPE_B:FEATURE, see `_contact_name`.
 
     Args:
         reports: Reports of the steps within the period; empty: the result is empty.
@@ -253,8 +254,8 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 def _contact_name(c: ContactForce) -> str:
     """Return the name of a contact: LINK_A|LINK_B|SHAPE_A:SHAPE_B:FEATURE.
 
-    SHAPE is the index of a shape. A contact that persists has the same name in every
-    step.
+    SHAPE is the index of a shape of its link, 0 for a half-space or height field. A
+    contact that persists has the same name in every step.
     """
     key: Any = c.id
     feature = str(key.feature).replace(" ", "")

@@ -561,7 +561,7 @@ class ContactSimulator(RobotPlant):
     def wrench(self, link: str) -> np.ndarray:
         """Return what a force-torque sensor at a link reads, (6,) [N·m; N].
 
-        It is the wrench [moment; force] of contacts, weight and inertia of all that
+        It is contacts plus weight less rate of momentum, [moment; force], of all that
         hangs on the link, about its origin and in its axes, in the last step. f_ext
         counts as behind the sensor.
 
@@ -580,7 +580,8 @@ class ContactSimulator(RobotPlant):
     def _last_motion(self, what: str) -> tuple[np.ndarray, ...]:
         """Return q, qd, mean qdd and forces on the bodies, (nb, 6), of the last step.
 
-        The forces are the mean contact forces plus the present f_ext, body coordinates.
+        The forces are the mean contact forces plus the present f_ext, body coordinates;
+        q and qd are the state at which the constraints were evaluated.
 
         Args:
             what: Name of the caller, for the message.
@@ -669,8 +670,8 @@ class WrenchSensor:
         """Return the wrench, (6,) [N·m; N].
 
         Args:
-            motion: q, qd, qdd, and external forces on the bodies, (nb, 6). Those on the
-                body of the link act behind the sensor.
+            motion: q, qd, qdd, and external forces on the bodies, (nb, 6), in body
+                coordinates. Those on the body of the link act behind the sensor.
             payload: Values of the payload's input, PayloadInput.values: one array
                 (10,), or none without a payload_link; ignored if it is in front of the
                 sensor.

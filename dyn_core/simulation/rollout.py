@@ -151,8 +151,8 @@ class Rollout:
             dt: Length of the steps, one number or (N,) [s].
 
         Returns:
-            q (N + 1, nq), qd (N + 1, nv), and `impulse` (N, m) [N·s], None for a step
-            without contacts.
+            q (N + 1, nq), qd (N + 1, nv), and `impulse` (N, m) [N·s], in the order of
+            the step's input `warm`, None for a step without contacts.
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -189,7 +189,8 @@ class Rollout:
             Of the state (dq, dqd) after a step, dq in velocity coordinates, the
             derivatives A by the state before it, (N, 2 nv, 2 nv), B by its joint
             forces, (N, 2 nv, nv), and dx_dp by the parameters, (N, 2 nv, np); and
-            `not_differentiable`, (N,), None for a step without contacts.
+            `not_differentiable`, (N,), 0 where a step is differentiable, else as
+            Linearization says, None for a step without contacts.
 
         Raises:
             ShapeError: An array has the wrong shape.

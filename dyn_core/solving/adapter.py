@@ -223,7 +223,7 @@ class Adapter:
     def _speed(self, model: Model, values: Mapping[str, Any]) -> Vector:
         """Return the velocity at which friction acts, (nv,) [rad/s | m/s].
 
-        It is zero if friction acts at rest.
+        It is zero if friction acts at rest, or is not added here.
 
         Args:
             model: Robot or other System.

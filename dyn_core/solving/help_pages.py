@@ -118,9 +118,10 @@ def _search_terms(text: str) -> list[str]:
 
 
 def _says(text: str, word: str) -> bool:
-    """Return whether a word of a text between spaces begins with, or is, a word.
+    """Return whether a word of `text` begins with `word`.
 
-    The plural of a word of three letters or more, with s, is the word.
+    Each word of the text has a space on either side. A `word` of four letters or more
+    that ends with s is also found without its s, as a whole word.
     """
     plural = len(word) > 3 and word.endswith("s")
     return f" {word}" in text or (plural and f" {word[:-1]} " in text)

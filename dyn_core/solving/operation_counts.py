@@ -175,8 +175,8 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
         costs: Cost at each size, positive and finite.
 
     Raises:
-        UnsupportedError: There are fewer than three sizes, or sizes or costs are not as
-            described.
+        UnsupportedError: There are fewer than three sizes, not as many costs, or they
+            are not as described.
 
     Source: RBD5-1.2, RBD5-1.3.
     """

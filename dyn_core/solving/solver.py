@@ -590,6 +590,8 @@ def _filling_of_another(
 ) -> Adapter | Program[Any]:
     """Return the Adapter or Program of a slot's solver for another kind of System.
 
+    A TracedSolver gives an Adapter, any other solver a Program.
+
     Args:
         solver: Solver in the slot.
         system: System that the algorithm passed, of the kind of the solver's Signature.

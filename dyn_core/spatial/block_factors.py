@@ -1,4 +1,7 @@
-"""Large symmetric linear systems of number-like entries, by blocks: A = L.T D L."""
+"""Large symmetric linear systems of number-like entries, by blocks: A = L.T D L.
+
+A structural zero is a Python float 0.0; symbols and zeros of other types are none.
+"""
 
 from __future__ import annotations
 

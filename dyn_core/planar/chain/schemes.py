@@ -119,11 +119,11 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
     Args:
         window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
         dt: Step [s].
-        scheme: quantum, semi_implicit or rk4; KeyError for another.
+        scheme: quantum, semi_implicit or rk4; KeyError for another with a window.
 
     Raises:
-        SettingError: The window is not longer than least_window steps of the scheme,
-            so that errors would grow.
+        SettingError: The window is not > dt, for semi_implicit not > 1.207 dt, so that
+            errors would grow.
 
     Source: WAW-12.10.
     """

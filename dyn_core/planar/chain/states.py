@@ -198,7 +198,7 @@ def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the cumulative sums of steps from a start, (..., n, 2).
 
     Row 0 is `start`, (..., 2); row k is `start` plus the first k rows of `steps`,
-    (..., n-1, 2). Leading axes are broadcast.
+    (..., n-1, 2). Leading axes are broadcast; shapes are not checked.
     """
     start = start[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)

@@ -34,7 +34,7 @@ def state_to_chain(
         q: Joint positions, nq [rad | m]. NaN in q or qd leads to NaN: it is not tested.
         qd: Joint velocities, nv [rad/s | m/s].
         tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body.
+            fixed to the last body, else a point, as serial.PlanarBody.end says.
 
     Returns:
         x, v, (n, 2) [m], [m/s].
@@ -91,7 +91,7 @@ def state_to_model(
         chain: Chain with as many links as the robot, of the same lengths.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
         tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body.
+            fixed to the last body, else a point, as serial.PlanarBody.end says.
 
     Returns:
         q, nq [rad | m], and qd, nv [rad/s | m/s].
@@ -149,7 +149,7 @@ def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGe
         model: Robot.
         chain: Chain that must have as many links as the robot.
         tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body.
+            fixed to the last body, else a point, as serial.PlanarBody.end says.
 
     Raises:
         ModelError: The robot is not a planar chain, or the chain has another number of

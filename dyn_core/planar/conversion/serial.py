@@ -275,7 +275,8 @@ class PlanarChainGeometry:
     def sense(self, model: Model, body: int) -> float:
         """Return 1.0 if the body's joint turns counter-clockwise for qd > 0, else -1.0.
 
-        Counter-clockwise is about the plane's normal, axes[2].
+        Counter-clockwise is about the plane's normal, axes[2]. body: Index, 1..nb, of a
+        joint that is revolute, continuous or planar.
         """
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
@@ -285,7 +286,7 @@ class PlanarChainGeometry:
     def bends(self) -> list[float]:
         """By segment: angle from the previous one, for the first from x [rad].
 
-        Angles are within pi of zero.
+        Angles are those in the neutral position, within pi of zero.
         """
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
@@ -548,7 +549,7 @@ def _fits_floating(
     """Raise ModelError for a floating robot that would leave the plane.
 
     It leaves the plane if a body has products of inertia with the normal, or the
-    centres of mass are not in one plane.
+    centres of mass are not in one plane across the normal.
 
     Args:
         model: Robot, with mass.

@@ -1,8 +1,9 @@
 """Closed equations of motion of planar objects: pendulum, arms, carts with poles.
 
 An equation is an algorithm: equation(p, q, qd, u) -> qdd, with p the parameters by
-name. An angle "from upright" is clockwise: positive towards +x. Dry friction has the
-sign of the velocity, 0 at rest.
+name. An angle "from upright" is clockwise: positive towards +x; one "from the
+horizontal" is counter-clockwise, and so are those relative to the previous link. Dry
+friction is against the velocity, 0 at rest.
 """
 
 from __future__ import annotations
@@ -307,7 +308,8 @@ def cart_three_poles(
 
     Args:
         p: g [m/s²], M, m1..3 [kg], lengths L1..3, centres l1..3 [m], I1..3 about them
-            [kg·m²], Cc [N·s/m], C1..3 [N·m·s], Ks [N/V], mu_x, mu_1..3, A37..40.
+            [kg·m²], Cc [N·s/m], C1..3 [N·m·s], Ks [N/V], mu_x, mu_1..3 [1], A37 [N],
+            A38..40 [N·m].
         q, qd: x and theta_1..3, and rates [m, rad], [m/s, rad/s].
         u: Voltage [V].
 

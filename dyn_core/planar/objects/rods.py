@@ -108,7 +108,7 @@ class Rods:
             I/(L c),  m - I/(c (L - c)),  I/(L (L - c))
 
         Args:
-            p: Parameters by name; traced numbers are passed on unchecked.
+            p: Parameters by name; make_chain checks them only if all are floats.
             split: Whether rods are split.
             name: Of the chain.
 

@@ -488,7 +488,8 @@ ROTATED = 2 * math.pi + 0.01  # maximum angle of an origin [rad]
 def check_joints(robot: RobotFacts) -> Iterator[Met]:
     """Yield the findings about the joints of a file, and about its tree.
 
-    The tree comes first, then _CHECKS joint by joint, then millimetres and followers.
+    The tree comes first, then of each joint its axis, origin, limits and rule as a
+    follower, then lengths like millimetres and chains of followers.
     """
     yield from _tree(robot)
     for joint in robot.joints:
@@ -647,8 +648,8 @@ def _units(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of lengths like millimetres (lengths-in-millimetres).
 
     They are above 10 m (LONG): the median distance of joints from their parents, zeros
-    left out, and limits of prismatic joints, one finding for each joint; limits above
-    1e4 (ENDLESS) count as none.
+    left out, and limits of prismatic joints, one finding for each joint; limits of 1e4
+    (ENDLESS) or more count as none.
     """
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)

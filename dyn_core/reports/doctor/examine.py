@@ -404,5 +404,5 @@ def _sidecar(origin: Origin, name: str) -> str:
 
 
 def as_json(report: RobotReport) -> str:
-    """Return a report as JSON text."""
+    """Return `report.as_dict()` as indented JSON text."""
     return json.dumps(report.as_dict(), indent=2, ensure_ascii=False)

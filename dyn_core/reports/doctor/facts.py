@@ -1,6 +1,6 @@
 """Links and joints for the checks, from a Description or from XML that does not load.
 
-Numbers are those in the file, before loading scales axes or replaces limits.
+Numbers of of_xml are those in the file, before loading scales axes or replaces limits.
 """
 
 from __future__ import annotations
