@@ -121,8 +121,9 @@ class Penalty:
         Args:
             problem: Problem.
             start: First state; its `penalty`, if there is one of as many states, gives
-                rho and a copy of the multipliers as a first guess, but no limits.
-                None: the first state is within the limits.
+                rho and a copy of the multipliers as a first guess, but no limits; else
+                rho is 10 (START), and the multipliers are zero. None: the first state
+                is within the limits.
         """
         bounds, nv = problem.bounds, problem.model.nv
         earlier = None if start is None else start.penalty

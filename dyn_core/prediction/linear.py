@@ -520,7 +520,8 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
         definite: Whether it must be positive definite, not only semidefinite.
 
     Raises:
-        SettingError: It is not finite, not symmetric or not positive (semi)definite.
+        SettingError: It is not finite, not symmetric within 1e-12 of its largest entry,
+            or not positive (semi)definite.
         ShapeError: It has another shape, or is not numeric.
     """
     wanted = f"shape (), ({n},) or ({n}, {n})"

@@ -373,8 +373,8 @@ class PredictiveLaw(ControlLaw):
     def _lateness(self, t: float) -> str:
         """Return why there is no plan to follow at time t, as a sentence, or "".
 
-        "" while the followed plan is not older than plan_timeout / replan_rate and its
-        duration; without one, for FIRST (2 s) since the activation.
+        "" while the followed plan is older neither than plan_timeout / replan_rate nor
+        than its duration; without one, for FIRST (2 s) since the activation.
         """
         reason = f": {self.refused}" if self.refused else ""
         if self.followed is None:

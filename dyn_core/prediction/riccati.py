@@ -542,7 +542,7 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     u is (nu,), as are these arrays. The step is shortened until the quadratic cost of
     work.damped and work.slope decreases enough, or to about 1e-10, where it is made
     anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
-    Where `more` is 0.0, u stays.
+    Where `more` is 0.0, u stays, and the result means nothing.
 
     Returns:
         1.0 after the full step if no bound cut it, else 0.0.

@@ -259,7 +259,7 @@ class PlanState:
     value, gap, gaps, damping, curved = np.inf, 0.0, 0.0, np.nan, False
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Copy a trajectory into `plan`.
+        """Copy a trajectory, the argument `plan`, into self.plan.
 
         The first states of `tried` become that of the start.
         """
@@ -400,7 +400,7 @@ class Iteration(PlanState):
         self._run_end = compiled(run_block).bind(self._end.kernel)
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Copy a trajectory into `plan`, and the settings of the costs.
+        """Copy the argument `plan` into self.plan, and the cost settings of `start`.
 
         The first states of `tried` become that of the start.
         """
@@ -525,8 +525,8 @@ class Iteration(PlanState):
         """Compute the motions of step lengths in `tried`, at most as many as `lanes`.
 
         `lengths` is (n,), shares of the feedback's change and gaps; more than `lanes`
-        are a ValueError. Returns their values with penalty, (n,), infinite where a
-        motion has no finite costs.
+        are a ValueError, and lanes from n on keep their last ones. Returns their values
+        with penalty, (n,), infinite where a motion has no finite costs.
         """
         for array in self._lengths:
             array[0, : len(lengths)] = lengths

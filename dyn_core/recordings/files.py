@@ -260,7 +260,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     Raises:
         SettingError: The file cannot be read.
         ShapeError: The arrays do not match each other, or not the names.
-        ValueError: An array is missing or malformed.
+        ValueError: t or q is missing, or an array malformed.
     """
     content = npz_arrays(file, "t, q, qd, qdd, tau, names")
     missing = [name for name in ("t", "q") if name not in content]

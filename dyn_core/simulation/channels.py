@@ -265,6 +265,8 @@ def _contact_name(c: ContactForce) -> str:
 def _contact_axes(normal: np.ndarray) -> np.ndarray:
     """Return the contact normal and two friction directions as columns, (3, 3).
 
+    They are orthonormal and right-handed.
+
     Args:
         normal: Unit normal, (3,).
     """

@@ -235,7 +235,8 @@ def close_rates(
 
         A qd + df/dt = 0,   df/dt of driven joints alone, zero where there are none
 
-    f are the residuals of the loops, A their Jacobian.
+    f are the residuals of the loops, A their Jacobian. Nearest: the sum of the squared
+    changes is least, of joints that are not fixed.
 
     Args:
         model: Robot with loops.
@@ -285,7 +286,8 @@ def constraint_rows(model: Model, time: float) -> Any:
     """Return a function of q and qd: residuals, Jacobian and bias of the loops.
 
     q is (nq,), qd (nv,); the result is a tuple of (rows,), (rows, nv) and (rows,). The
-    second derivative of the residuals is Jacobian times qdd plus bias. The function
+    second derivative of the residuals is Jacobian times qdd plus bias; velocity rows
+    (rolling) have the residual 0, and the sum is the rate of A qd. The function
     raises SingularError where a constraint has no direction.
 
     Args:

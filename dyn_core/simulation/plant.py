@@ -151,7 +151,7 @@ class SimulatedPlant(NearAttributes, ABC):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces that act, (n,) [N·m | N]; here the command `tau`."""
+        """Joint forces that act, (n,) [N·m | N]; here the array `tau`, no copy."""
         return self.tau
 
     def stale(self, t: float) -> bool:

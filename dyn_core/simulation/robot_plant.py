@@ -309,7 +309,7 @@ class RobotPlant(SimulatedPlant):
         """Joint forces that act, (nv,) [N·m | N].
 
         They are the command `tau`, or with compensates_gravity or prescribed joints the
-        applied_effort of the last step, zeros before the first.
+        applied_effort of the last step, zeros before the first; no copy.
         """
         more = self.prescribed or self.compensates_gravity
         return self.applied_effort if more else self.tau

@@ -92,9 +92,9 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
 def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return the names of the texts in which each word of the terms begins a word.
 
-    Words are of letters and digits, and + as in C++; those of a name count, too. Case,
-    American spelling and a plural s of a term do not matter. If no term has a letter,
-    as in -1, the list is empty.
+    They are in the order of `texts`. Words are of letters and digits, and + as in C++;
+    those of a name count, too. Case, American spelling and a plural s of a term do not
+    matter. If no term has a letter, as in -1, the list is empty.
 
     Args:
         terms: Words, or several words each, which need not be together in a text.

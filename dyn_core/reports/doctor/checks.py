@@ -375,8 +375,9 @@ def _named(link: LinkFacts) -> str:
 def _impossible(link: LinkFacts) -> Iterator[Met]:
     """Yield at most one finding: why no body has this mass and inertia.
 
-    The tolerance is that of loading. The code is impossible-inertia, for a mass of 0
-    with moments moments-without-mass.
+    The code is impossible-inertia, for a negative mass or principal moment, or one
+    above the sum of the others, by the tolerance of loading; or moments-without-mass,
+    for a mass of 0 with moments.
     """
     if link.mass < 0:
         what = f"mass {link.mass:.6g} kg is negative"
