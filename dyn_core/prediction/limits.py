@@ -1,4 +1,7 @@
-"""Limits of position and velocity of a plan as an augmented Lagrangian."""
+"""Limits of position and velocity of a plan as an augmented Lagrangian.
+
+N is the number of knots; rows of nx = 2 nv entries have positions, then velocities.
+"""
 
 from __future__ import annotations
 
@@ -203,8 +206,9 @@ class Penalty:
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation, or distance to a limit with a multiplier.
 
-        A distance counts up to lambda / rho. 0: none. q and qd are the states of one
-        plan, (N + 1, nq) and (N + 1, nv); the first one does not count.
+        A distance counts up to lambda / rho. 0: none, NaN as in `violation`. q and qd
+        are the states of one plan, (N + 1, nq) and (N + 1, nv); the first one does not
+        count.
         """
         if not self.active:
             return 0.0

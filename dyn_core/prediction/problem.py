@@ -295,8 +295,8 @@ class ControlProblem(System):
     def settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and targets of running and end costs, (knots, n) and (m,).
 
-        In a row each cost has its weights, then its target. The weights at the knots
-        are times dt.
+        In a row each cost has its weights, then its target, in the order of `costs`.
+        The weights at the knots are times dt.
 
         Args:
             targets: By name of a cost its target, in place of its own.

@@ -3,7 +3,7 @@
 In the subset of machine code: no size and no index is checked, and arrays that are too
 short are read and written beyond their end. What differs between problems is chosen,
 not branched on: in lanes (`sweep_lanes`) each problem has the bits that it has alone,
-and none is dropped.
+and none is dropped. A state x has nx = 2 nv entries: position, then velocity.
 """
 
 from __future__ import annotations

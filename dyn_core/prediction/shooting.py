@@ -1,4 +1,7 @@
-"""Programs of a plan's knots, bound to the arrays of one trajectory."""
+"""Programs of a plan's knots, bound to the arrays of one trajectory.
+
+N is the number of knots; a state has nx = 2 nv entries: position, then velocity.
+"""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def saved_robot(path: str) -> tuple[str, str]:
         path: File of the run.
 
     Raises:
-        SettingError, ShapeError: It is an NPZ file that cannot be read.
+        SettingError: It is an NPZ file that cannot be read.
     """
     if Path(path).suffix != ".npz" or file_kind(path) != "file":
         return "", ""
@@ -252,9 +252,9 @@ def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
         path: File of the recording, or folder of a bag.
 
     Raises:
-        SettingError, ShapeError: There is no such file, it cannot be read, or neither
-            names a robot.
-        ModelError: The robot cannot be loaded.
+        SettingError: There is no such file, it cannot be read, or neither names a
+            robot.
+        DynError: Another error of load_robot, such as ModelError.
     """
     if not file_kind(path):
         raise SettingError(f"{path}: no such file or folder", "file")

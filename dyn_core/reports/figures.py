@@ -44,7 +44,8 @@ def tracking_figure(
     Args:
         record: Run with the times and the names of the coordinates.
         error: Position minus reference, (rows, nq), at least one row [rad | m].
-        largest: Number of coordinates, those with the largest errors; None: all.
+        largest: Number of coordinates, those with the largest absolute errors; NaN
+            counts as zero. None: all.
 
     Raises:
         UnsupportedError: matplotlib is not installed.

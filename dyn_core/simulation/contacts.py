@@ -227,7 +227,7 @@ class ContactSimulator(RobotPlant):
         loops, reactions, the forces through the joints (None before the first step).
         `wrench` is a function like the method of this class, which returns None before
         the first step; `faults` describes the last unsolved contact problem, by the key
-        "contact not converged".
+        "contact not converged"; `free` is True.
         """
         forces: dict[str, Any] = {
             "contacts": lambda: contact_forces(self.reports, self.period)

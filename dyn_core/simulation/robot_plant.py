@@ -259,8 +259,8 @@ class RobotPlant(SimulatedPlant):
         """Return new Channels of the robot: its joints of one coordinate, and `poses`.
 
         Inputs are forces of these joints and accelerations of `prescribed`; poses are
-        those of joint_poses. There are no functions in `forces`, and wrench and place
-        are None.
+        those of joint_poses; the carrier is the robot itself. There are no functions in
+        `forces`, and wrench and place are None.
         """
         joints = single_joints(self.model)
         return Channels(

@@ -118,10 +118,10 @@ class ChainSimulator(MovingChain):
         """Make the active set consistent; return its outputs of CHAIN_ACCELERATIONS.
 
         One constraint at a time is activated or released. The method updates `modes`,
-        `evaluation`, `dropped` and `taut`, and records events. A taut link, or a joint
-        that slides where it should stick, causes an impact, which changes `v` and
-        `lost`. If the sets repeat, the largest set of the cycle is used and an event
-        recorded; `dropped` is then not updated. Raises the errors of an
+        `evaluation`, `dropped`, `taut` and the latch, and records events. A taut link,
+        or a joint that slides where it should stick, causes an impact, which changes
+        `v` and `lost`. If the sets repeat, the largest set of the cycle is used and an
+        event recorded; `dropped` is then not updated. Raises the errors of an
         evaluation.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
@@ -185,12 +185,13 @@ class ChainSimulator(MovingChain):
     def _inconsistent(self, evaluation: Any) -> Key | None:
         """Return a constraint to activate, else one to release, else None.
 
-        It is the first in the order of keys. An inactive constraint is to be activated
-        if its gap and the gap's rate are 0 within 1e-9 (TOUCH), the gap accelerates to
-        below 0, and no active contact makes it redundant. An active one is to be
-        released if it pulls and the latch allows it. The active set is not changed. The
-        latch records a release that it allows; one that it refuses is a chatter event,
-        unless the latch held the constraint already.
+        It is the first in the order of keys: limits, then ground, by joint. An inactive
+        constraint is to be activated if its gap and the gap's rate are 0 within 1e-9
+        (TOUCH), the gap accelerates to below 0, and no active contact makes it
+        redundant. An active one is to be released if it pulls and the latch allows it.
+        The active set is not changed. The latch records a release that it allows; one
+        that it refuses is a chatter event, unless the latch held the constraint
+        already.
 
         evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
         """
@@ -301,7 +302,7 @@ class ChainSimulator(MovingChain):
         )
 
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
-        """Move by dt, handling hits in their order; update the state and `t`.
+        """Move by dt, handling hits in their order; update state, active set and `t`.
 
         Raises the errors of an evaluation.
 
@@ -460,11 +461,11 @@ class ChainSimulator(MovingChain):
     def _handle_hits(self, keys: list[Key]) -> None:
         """Apply an impact to the active constraints and `keys`; release pulling ones.
 
-        The method updates `modes` and `v`, adds the loss to `lost`, and records events.
-        Pulling ones that the latch holds at `t` stay. Constraints that were released
-        are active again if the chain would move on into one of them, or if the latch
-        refuses a release. After more than 50 (EVENTS) hits in a step all constraints
-        that were hit in it are active, and held until one dt from now.
+        The method updates `modes`, `v` and the latch, adds the loss to `lost`, and
+        records events. Pulling ones that the latch holds at `t` stay. Constraints that
+        were released are active again if the chain would move on into one of them, or
+        if the latch refuses a release. After more than 50 (EVENTS) hits in a step all
+        constraints that were hit in it are active, and held until one dt from now.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 
