@@ -136,7 +136,7 @@ class ChunkTask:
         Results are written to `targets`; without targets and reduction they are in the
         outcome, which also has the failed rows, the value of the reduction and, with
         `summed`, the checksums. After an error the targets may have some of the rows.
-        Errors of the caller's functions pass through.
+        Errors of the caller's functions and of reading inputs pass through.
 
         Args:
             first, last: Range of its rows, last excluded.

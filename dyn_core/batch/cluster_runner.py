@@ -159,6 +159,7 @@ def run_chunk(
         SettingError: A function of the reduction returned anything but real numbers,
             or without `combine` values that do not add up.
         ImportError: The task needs a module that this worker lacks.
+        Exception: Other errors of the caller's functions pass through.
     """
     with _OPENING:
         task = _task(packed)
@@ -456,8 +457,9 @@ class _ClusterRun:
     def _fill(self, completed: Any) -> None:
         """Submit chunks until all are submitted or each worker thread has enough.
 
-        That is 2 for each thread, at least one, if chunks bring or return rows, else 4.
-        The threads are counted once a second. Errors of reading rows pass through.
+        That is 2 for each thread if chunks bring or return rows, else 4; no threads
+        count as one. They are counted at most once a second. Errors of reading rows
+        pass through.
 
         Args:
             completed: Iterator of finished futures, which the new ones are added to.

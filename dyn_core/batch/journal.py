@@ -181,7 +181,7 @@ class Journal:
         """Open the existing file for appending and lock it.
 
         Without fcntl (Windows) it is not locked. Raises BatchError if another process
-        has locked it, or it cannot be written.
+        has locked it, or it is missing or cannot be written.
         """
         with _writing(self.path):
             self._file = open(self.path, "r+b", buffering=0)

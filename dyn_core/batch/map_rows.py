@@ -265,7 +265,7 @@ class BatchRun:
                 wrong, or one is read-only, not of NumPy or zarr, or shares memory with
                 an input.
             SettingError: There are several outputs and `out` is neither tuple nor list,
-                or `chunk_rows` is not valid.
+                or `chunk_rows`, or its default, does not fit; see checked_chunk_rows.
         """
         program, count, grain = self.program, self.rows.count, 1
         if out is not None and files is None:
@@ -685,8 +685,8 @@ def _files(
         reduction: Reduction, or None.
 
     Raises:
-        SettingError: The path is not valid, its folder does not exist, or `out` is not
-            None for a reduction.
+        SettingError: The path is not valid, the folder in which it lies does not exist,
+            or `out` is not None for a reduction.
         UnsupportedError: A library for the path is not installed, or the URL cannot be
             opened.
     """

@@ -88,7 +88,8 @@ class GeneratedRows(BatchRows):
 
     Attributes:
         function: Called as function(first, last), last excluded; returns an array,
-            several in a tuple or list, or a mapping by input name.
+            several in a tuple or list, or a mapping by input name. Its errors pass
+            through.
         count: Number of rows.
         ports: Input ports of the Program.
         bind: Function bind(args, named) that returns the inputs in the order of the

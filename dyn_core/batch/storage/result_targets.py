@@ -277,7 +277,9 @@ class ResultFiles:
         return store, str(place)
 
     def require(self) -> None:
-        """Check the path's folder (not of a URL), and that zarr is installed if needed.
+        """Check that the folder in which `path` lies exists, and zarr if it is needed.
+
+        For a URL its library is checked instead of a folder.
 
         Raises:
             SettingError: There is no such folder.
@@ -296,8 +298,8 @@ class ResultFiles:
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
         """Create the files for `count` rows; older files of these names are removed.
 
-        A folder for several outputs is made, with its parents; that of one file must
-        exist.
+        A `path` that is a folder or group is made, with its parents; the folder of a
+        single file must exist.
 
         Args:
             count: Number of rows.
@@ -326,6 +328,8 @@ class ResultFiles:
         self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype, chunk_rows: int
     ) -> Targets:
         """Create zarr arrays whose files have the rows of one chunk each.
+
+        Existing arrays of these names are replaced.
 
         Args:
             shapes: Shape of each array.
@@ -358,7 +362,7 @@ class ResultFiles:
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
         """Create memory-mapped .npy files, with their disk space reserved.
 
-        A folder that should contain them is made if it is missing.
+        Existing files are overwritten. If `path` is a folder, it is made if missing.
 
         Args:
             shapes: Shape of each array.
@@ -451,7 +455,7 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 
 
 def _resize(name: str, size: int) -> None:
-    """Set the size of the file `name` [bytes], with a warning if it changes.
+    """Set the size of an existing file [bytes], with a warning if it changes.
 
     Nothing happens if the file has this size. A longer file is cut, a shorter one
     filled with zeros.
