@@ -296,7 +296,7 @@ def library(
 
     An existing file of this name is replaced. For robots with quaternions CasADi must
     be installed here, too: it writes the code that scales them. Their libraries have no
-    second derivatives.
+    second derivatives. Inputs and outputs are those of `function`.
 
     Args:
         program: Program of the engine native, for a robot without loops, in float64.

@@ -51,7 +51,7 @@ class Input:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """Sparsity as integers in CasADi's format; empty if the input is not read.
+        """Sparsity as integers in CasADi's format; all zero if the input is not read.
 
         They are rows, columns and 1 if dense; else rows, columns, and columns + 1
         zeros.

@@ -145,7 +145,8 @@ class ChainRule:
             wanted: Whether the gradient by each input is needed.
 
         Returns:
-            List in the order of the inputs; each gradient has the shape of its input.
+            List in the order of the inputs; each gradient has the shape of its input,
+            and is the sum over the batch if the input has no batch axis.
 
         Raises:
             UnsupportedError: A wanted input has no derivative.

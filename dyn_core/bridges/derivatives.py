@@ -70,16 +70,16 @@ class Derivatives:
         """Return the slope of an output by an input, a function of Values, or None.
 
         None stands for a slope of zero: of an output in CONSTANT (impulse, gap,
-        residuals, iterations, status, modes), by `warm` of a step, or of a pair that is
-        not in `slopes` where other outputs have one by this input.
+        residuals, iterations, status, modes) by any input, by `warm` of a step, or of a
+        pair that is not in `slopes` where other outputs have one by this input.
 
         Args:
             output: Name of the output.
             name: Name of the input.
 
         Raises:
-            UnsupportedError: No output has a slope by this input, or the derivatives of
-                the Program are not known.
+            UnsupportedError: For other outputs: none has a slope by this input, or the
+                derivatives of the Program are not known.
         """
         if output in CONSTANT or name in self._zero:
             return None

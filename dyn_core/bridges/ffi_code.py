@@ -324,7 +324,7 @@ def handler(frame):
     """Answer a call of XLA; return 0 or the address of an error object.
 
     A request for metadata is answered by `describe`, any other call by `execute`
-    if `unfit` accepts it. A message from either of these two becomes the error.
+    if `unfit` accepts it. A message from `unfit` or `execute` becomes the error.
 
     Args:
         frame: Address of the call frame.

@@ -144,7 +144,7 @@ class CallHandler:
         """Return constants of ffi_code for the inputs ("IN") or the outputs ("OUT").
 
         They are N_NAME, the number of ports, and NAME_AXES and NAME_BYTES, the
-        addresses of the numbers of axes and of the sizes [bytes] of one state.
+        addresses of the numbers of axes and of the sizes [bytes] of one state (int64).
 
         Args:
             name: "IN" or "OUT".

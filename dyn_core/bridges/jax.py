@@ -80,9 +80,9 @@ class JaxFunction:
 
     `function` returns one. Inputs are passed by position or name, as with the Program,
     with a batch axis or shared by all rows; an omitted parameter has the value of the
-    model. Quaternions in positions are scaled to unit length. A row that fails has NaN
-    in its results and derivatives. Taking a derivative that no solver computes raises
-    UnsupportedError.
+    model. Quaternions in positions are scaled to unit length; a zero one becomes NaN. A
+    row that fails has NaN in its results and derivatives. Taking a derivative that no
+    solver computes raises UnsupportedError.
 
     Args:
         program: Program of a robot, of engine native.

@@ -520,10 +520,10 @@ class TorchFunction:
 
     `function` returns one. Inputs are passed by position or name, as with the Program,
     with a batch axis or shared by all rows; an omitted parameter has the value of the
-    model. Quaternions in positions are scaled to unit length. Inputs of another dtype
-    are converted to the dtype of the Program, but a tensor of a larger floating-point
-    type raises a ShapeError. Taking a derivative that no solver computes raises
-    UnsupportedError.
+    model. Quaternions in positions are scaled to unit length; a zero one becomes NaN.
+    Inputs of another dtype are converted to the dtype of the Program, but a tensor of a
+    larger floating-point type raises a ShapeError. Taking a derivative that no solver
+    computes raises UnsupportedError.
 
     Args:
         program: Program of a robot.

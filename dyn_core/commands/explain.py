@@ -57,7 +57,10 @@ class Origins:
 
     @property
     def flops(self) -> int:
-        """Number of additions, subtractions, multiplications, divisions and roots."""
+        """Number of additions, subtractions, multiplications, divisions and roots.
+
+        Those within a loop, a product of matrices or a call of a Program do not count.
+        """
         return sum(self.kinds[op] for op in FLOPS)
 
     @property
