@@ -6,6 +6,9 @@ same points and gaps in machine code.
 
     gap = n . (R x + p) - n . p_0 - radius
 
+x is the point in its body, R and p are the pose of the body, n is the normal of the
+half-space and p_0 a point of its plane.
+
     sphere     its centre
     capsule    both ends of its axis
     box        all eight corners

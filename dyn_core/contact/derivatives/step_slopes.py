@@ -189,8 +189,8 @@ def find_modes(
             axes and wrench are overwritten.
 
     Returns:
-        AT_BOUNDARY (1): a block is between two modes; GAP_ZERO (2): a pressing contact
-        or limit is at gap 0; else SMOOTH (0).
+        AT_BOUNDARY (1): a block is between two modes; else GAP_ZERO (2): a pressing
+        contact or limit is at gap 0; else SMOOTH (0).
     """
     rows, facts, rule, speed = step.rows, step.blocks, scene.rule, scene.rule.dt * 9.81
     for body in range(len(slopes.known)):
@@ -330,6 +330,9 @@ def fill_columns(
     scene: Scene, step: StepArrays, body: int, slopes: SlopeArrays
 ) -> None:
     """Set columns, motion and motion_before of a body; nothing if it is known.
+
+    All are velocities [angular; linear] of the point at the world's origin, columns by
+    velocity coordinate; `motion_before` has the velocity before the step.
 
     Args:
         scene, step: Robot and world, problem; step.qd_next is the velocity for

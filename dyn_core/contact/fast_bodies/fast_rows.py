@@ -24,10 +24,10 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
     """Compute motion, shift and spatial of all bodies in step.fast for one velocity.
 
-    `motion` is relative to the parent, of the body's origin, `spatial` to the world, of
-    the point at its origin. `shift`, a displacement as `motion` is a velocity, is
-    nonzero for bodies whose chain met another at a previous velocity. `turned` of the
-    world (body 0) becomes the identity.
+    All are [angular; linear] in world axes. `motion` is relative to the parent, of the
+    body's origin, `spatial` to the world, of the point at its origin. `shift`, a
+    displacement as `motion` is a velocity, is nonzero for bodies whose chain met
+    another at a previous velocity. `turned` of the world (body 0) becomes the identity.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.
@@ -95,7 +95,8 @@ def carry(
 
         o(t) = o_p(t) + Q_p(t) (o - o_p + u t),   Q(t) = Q_p(t) exp(w t)
 
-    memory.shift is added to u t and w t.
+    o_p and Q_p are of the parent, [w; u] is memory.motion; memory.shift is added to
+    [w; u] t.
 
     Args:
         fast: Tables of the robot.
@@ -325,8 +326,9 @@ def close_meeting(
 def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
     """Correct positions for the time before the first meeting, with its other velocity.
 
-    For each body that met another, met_time (velocity before the meeting - velocity
-    after the step) / rule.remaining is added to step.correction[state].
+    For each coordinate of a chain that met another, met_time (velocity before the
+    meeting - velocity after the step) / rule.remaining is added to
+    step.correction[state].
 
     Args:
         scene, step, state: Robot, world and rule; arrays with the meetings of the step

@@ -383,6 +383,8 @@ def face_axes(
 
         s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
 
+    n is the normal, c are the centres, u_k and h_k all axes and half lengths of both.
+
     Args:
         C: Frame of a in b, (12,).
         a, b: Half lengths of both shapes, from index 0 on [m].
@@ -423,7 +425,7 @@ def face_axes(
 def edge_axes(
     C: FloatArray, a: FloatArray, b: FloatArray, first: int, axis: FloatArray2
 ) -> float:
-    """Write the separations along the cross products of edges of a and b.
+    """Write the separations (see face_axes) along cross products of edges of a and b.
 
     Args:
         C: Frame of a in b, (12,).

@@ -131,8 +131,8 @@ def _slopes_of_pair(
         room: Memory for contacts at displaced poses.
         work: Memory with the frames of all shapes in work.frames, which are changed
             during the computation and restored at the end; the rest is overwritten.
-        slopes: Written for wanted contacts of the pair, (capacity, 6, 6): by contact;
-            by component j of the motion; and by component of point, then normal.
+        slopes: Written for wanted contacts of the pair, (capacity, 6, 6), as by
+            contact_slopes.
 
     Returns:
         How many of the six differences of each wanted contact, in all, are one-sided or

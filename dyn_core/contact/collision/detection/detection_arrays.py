@@ -179,7 +179,10 @@ def allocate_contacts(capacity: int) -> Contacts:
 
 
 def allocate_work(shapes: int, pairs: int) -> Work:
-    """Return work memory for numbers of shapes and of pairs."""
+    """Return work memory for numbers of shapes and of pairs.
+
+    All is zero but `order`, the indices of the shapes.
+    """
     return Work(
         frames=np.zeros((shapes, 12)),
         middle=np.zeros((shapes, 3)),

@@ -98,6 +98,8 @@ def with_plane(
 
         gap = n . (R x + p) - n . p_0 - radius
 
+    x is a candidate point, R and p are of F, p_0 is a point of the half-space's plane.
+
     Each candidate point with a gap up to `margin` is a contact. Its normal is the
     normal of the half-space, its feature the index of the point, and its position is
     half-way between the surfaces. Contacts beyond the capacity are counted, not

@@ -161,7 +161,7 @@ def rim_point(turn: int) -> tuple[float, float]:
 def corners_of(shapes: Shapes, k: int, face: int) -> int:
     """Return the number of corners of a face of shape k, a box, cylinder or hull.
 
-    `face` is its index from face_towards.
+    `face` is its index from face_towards. A box has 4 corners, an end of a cylinder 16.
     """
     if shapes.kind[k] == HULL:
         return shapes.corners[face, 1]
@@ -234,8 +234,9 @@ def write_feature(
     Returns:
         The number of corners: of the face of face_towards; 2 for a line along z of
             length above 0 (axis of a capsule, or the line of a cylinder's side in this
-            direction), first the end at -z, with the first tags 32 and 33; else 0
-            (spheres, hulls without faces, lines of length 0).
+            direction), first the end at -z, with the first tags 32 and 33, and the
+            second tag 32 of both; else 0 (spheres, hulls without faces, lines of length
+            0).
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:

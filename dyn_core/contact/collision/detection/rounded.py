@@ -116,7 +116,7 @@ def between_segments(
 def normal_to(ux: float, uy: float, uz: float) -> tuple[float, float, float]:
     """Return a unit vector orthogonal to a unit vector u.
 
-    It lies in the plane of u and the axis along which u is smallest.
+    It lies in the plane of u and the axis k of the smallest |u_k|.
     """
     x, y, z = 0.0, 0.0, 1.0
     if abs(ux) <= abs(uy) and abs(ux) <= abs(uz):
