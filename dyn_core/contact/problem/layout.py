@@ -66,7 +66,10 @@ class ConstraintBlock:
 
     @cached_property
     def count(self) -> int:
-        """Number of friction coefficients; 0 for one row, or where it is no contact."""
+        """Number of friction coefficients; 0 for one row, or where it is no contact.
+
+        A contact of two or three rows has 1, of four rows 2, of six rows 3.
+        """
         return len(GROUPS[self.rows]) if self.kind == "contact" else 0
 
 

@@ -116,9 +116,10 @@ class ContactSolver(ArraySolver):
             options: A value of each option of `solve`.
 
         Returns:
-            Impulses and velocities G lambda + b, (m,) each; the residuals, (5,); the
-            number of iterations; and the index of the status in STATUSES, as a float:
-            0 converged, 1 max_iterations, 2 infeasible, 3 ray, 4 not_unique.
+            Impulses and velocities G lambda + b, (m,) each; the residuals, (5,), in the
+            order of law_residuals; the number of iterations; and the index of the
+            status in STATUSES, as a float: 0 converged, 1 max_iterations, 2 infeasible,
+            3 ray, 4 not_unique.
 
         Raises:
             ModelError: An input is invalid.
@@ -152,8 +153,9 @@ def solve(
         options: Options of the solver and of build (engine).
 
     Returns:
-        The solution; its status says whether the solver has converged. It is infeasible
-        if the solver reached its maximum of iterations and provably no solution exists.
+        The solution; its status says whether the solver has converged. It becomes
+        infeasible if the solver reached its maximum of iterations and provably no
+        solution exists.
 
     Raises:
         SolverNotFound: No solver has this name.
@@ -266,7 +268,7 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
 
 def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that belong to the solver, without the options of `build`.
+    """Return the given options of the solver, without the options of `build`.
 
     Args:
         chosen: Solver.

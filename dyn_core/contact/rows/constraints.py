@@ -113,7 +113,7 @@ def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
 def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Return the six unit forces of contacts about the world's origin, (k, 6, 6).
 
-        [x x d; d] along d = normal, two tangents, then the turns [d; 0] about them
+        [x x d; d] along d = normal and `tangents`, then the turns [d; 0] about them
 
     Args:
         normal, point: Unit normal and point x of each contact, world, (k, 3) [-, m].
@@ -188,7 +188,7 @@ class JointConstraints:
         self._gears = [self._gear(*gear) for gear in gears]
 
     def ball_limits(self, q: np.ndarray) -> list[Constraint]:
-        """Return all limits of swing and twist of limited ball joints, with their gaps.
+        """Return all finite limits of swing and twist of ball joints, with their gaps.
 
         q: Joint positions, (nq,). Limits are returned whether q is near them or not.
         Raises SingularError if a swing is pi, where the twist is undefined.

@@ -79,7 +79,8 @@ def fill_body(
 def is_chain(tables: Structure, last: int, n: int) -> bool:
     """Return whether the place `last` and its ancestors are a chain of n places.
 
-    A place is the index of a coordinate in the order of elimination, see Structure.
+    In a chain each place is an ancestor of all after it. A place is the index of a
+    coordinate in the order of elimination, see Structure.
     """
     count = tables.above_start[last + 1] - tables.above_start[last] + 1
     return tables.straight[last] != 0 and count == n
@@ -131,7 +132,9 @@ def contact_rows(
 ) -> None:
     """Fill b and y of a contact's block: W . (C_a - C_b) L^-1.
 
-    W = [x x d; d] for the direction d at the point x, and [d; 0] of a turn.
+    W = [x x d; d] for the direction d at the point x, and [d; 0] of a turn. Rows are
+    along the normal and both tangents (see `tangent`), then turns about these in that
+    order.
 
     Args:
         tables: Coordinates and bodies.

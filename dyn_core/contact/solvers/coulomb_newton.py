@@ -216,7 +216,7 @@ def _alternate(
 
     Returns:
         `natural_step` of the result, above `tolerance` if it is not solved after eight
-        rounds; and the number of sweeps and Newton steps.
+        rounds; and the number of sweeps and Newton steps together.
     """
     missing, count, rounds = math.inf, 0.0, 0
     while not missing <= tolerance and rounds < ROUNDS:

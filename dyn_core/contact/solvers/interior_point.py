@@ -110,7 +110,7 @@ def _products(
         x, dx: Impulses, and their changes in the predictor step, (rows,).
         aim: Target e of the products.
         second: Whether the products of the changes are subtracted (second order).
-        missing: Set to the residuals of mu n v + eta t = 0 at the tangents, (rows,).
+        missing: Set to -(mu n v + eta t) at the tangents, (rows,).
 
     Returns:
         aim - s n, and aim - (mu n eta + v . t).

@@ -178,7 +178,7 @@ class RowSolver:
                 the defaults of choice_of; values are not checked.
 
         Raises:
-            SettingError: The name, or an option, is unknown.
+            SettingError: The name is unknown, or an option is none of this solver.
         """
         if name not in ROW_SOLVERS:
             message = unknown_name("solver of rows", name, ROW_SOLVERS)

@@ -240,7 +240,10 @@ class ArrayStep:
             self._accelerations[self._prescribed_rows] = accelerations
 
     def forget(self) -> None:
-        """Delete the impulses of earlier steps: the next warm start is zero."""
+        """Delete the impulses of earlier steps: the next warm start is zero.
+
+        Those that save_impulses stored stay.
+        """
         self._step.earlier.known[0] = 0
 
     def step(

@@ -70,7 +70,7 @@ def is_cone(rows: Rows, k: int) -> bool:
 
 @machine_code
 def row_bounds(rows: Rows, k: int, row: int) -> tuple[float, float]:
-    """Return the bounds (lo, hi) of the impulse of row `row` of block k, not a cone.
+    """Return the bounds (lo, hi) of the impulse of row `row` within block k, no cone.
 
     They are infinite for bilateral and prescribed blocks, (0, inf) for unilateral
     blocks and frictionless contacts, and rows.lo, rows.hi for boxes [N·s | N·m·s].

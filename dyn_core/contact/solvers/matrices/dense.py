@@ -372,8 +372,9 @@ def invert(
 def _eliminate(a: FloatArray2, k: int, j: int, n: int, column: FloatArray) -> None:
     """Subtract column[i] times row k from row i of a, in columns j to j + 7.
 
-    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0. `a`
-    must have the columns j to j + 7, and `column` n entries.
+    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0; the
+    row k that is subtracted is the one before. `a` must have the columns j to j + 7,
+    and `column` n entries.
     """
     pivot = a[k]
     p0, p1, p2, p3 = pivot[j], pivot[j + 1], pivot[j + 2], pivot[j + 3]

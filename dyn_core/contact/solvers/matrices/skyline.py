@@ -289,8 +289,9 @@ def factorise(count: int, envelope: Skyline) -> bool:
 
     Args:
         count: Number of rows of the matrix.
-        envelope: Layout and entries of A. Entries below the diagonal become L; the
-            inverses of L's diagonal are written to envelope.inverse.
+        envelope: Layout and entries of A. Entries below the diagonal become L, the
+            diagonal stays that of A; the inverses of L's diagonal are written to
+            envelope.inverse.
 
     Returns:
         False at the first pivot that is not positive, with an incomplete factor; else
