@@ -157,8 +157,8 @@ def check_arguments(arguments: argparse.Namespace) -> None:
             unless None.
 
     Raises:
-        SettingError: A file has another extension than supported, or cannot be written
-            there.
+        SettingError: A file has another extension than supported, its folder does not
+            exist, or it is a folder.
         UnsupportedError: The engine is unknown, matplotlib is not installed, or rosbags
             is not for an .mcap file.
     """

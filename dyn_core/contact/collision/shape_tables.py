@@ -294,6 +294,7 @@ def _triangles(
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
+    Rows of its materials are mu, torsion, rolling, restitution.
     Its matrix `number` is empty for at most 1500 pairs (MANY), which need no sweep.
 
     Args:

@@ -84,9 +84,9 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 
     Pairs that are not fast, and fast pairs that touch at the start of the step, have
     their contacts at the poses of the state. With Moreau-Jean these poses are in the
-    middle of the step: a fast pair that keeps closing, or first meets before the middle
-    along the velocity before the step, has the contacts of that time. Other fast pairs
-    have none; find_passed adds their meetings.
+    middle: a fast pair that touches at the start and keeps closing has the contacts of
+    the start, one that first meets before the middle, along the velocity before the
+    step, those of that time. Other fast pairs have none; find_passed adds meetings.
 
     Args:
         scene, step, state: Robot, world and rule; arrays; index of the state.
