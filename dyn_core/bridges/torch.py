@@ -183,6 +183,8 @@ class TorchOperation:
     def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
         """Return outputs and status (int64) of a call; status 0 if it is not requested.
 
+        The status is (rows,), or () without a batch axis.
+
         Raises:
             ShapeError: An input does not fit the Program.
             RowError: A row fails, and the status was not requested.

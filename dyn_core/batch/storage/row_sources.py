@@ -1,4 +1,7 @@
-"""Sources of the inputs' rows: arrays, memory maps, zarr and Dask arrays."""
+"""Sources of the inputs' rows: arrays, memory maps, zarr and Dask arrays.
+
+Errors of these libraries while rows are read pass through.
+"""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def correction(
         push_out_speed: Maximum speed of the correction [m/s].
 
     Returns:
-        Bias [m/s]: gap / dt for an open gap; 0 if the gap before was above 1e-9 m; else
-        max(erp gap / dt, -push_out_speed) + max(opening, 0).
+        Bias [m/s]: gap / dt for a gap above 0; 0 if the gap before was above 1e-9 m;
+        else max(erp gap / dt, -push_out_speed) + max(opening, 0).
 
     Source: LCP-11 (split impulse).
     """

@@ -35,7 +35,7 @@ def fill_body(
         columns: Columns of the joints in the world, (nc, 6).
         factor: Packed L: inverse of its diagonal by place, then the entries of
             Structure.above.
-        body: Number of the body; 0 is the world.
+        body: Number of the body; 0 is the world, which has no places.
         work: Reads the velocities `free` and `qd` by place; sets `columns` of the body,
             and its `known` to 1; overwrites `where`.
     """

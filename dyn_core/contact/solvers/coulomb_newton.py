@@ -151,7 +151,7 @@ def split_and_polish(
     """Solve by `split`; after 500 iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations, with the penalty rho again.
+    max_iterations in all, with the penalty rho again.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.

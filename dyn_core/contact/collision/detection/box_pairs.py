@@ -9,8 +9,9 @@ the faces, unless a pair of edges is more than 5 % less deep: a face has the mor
 contacts.
 
 Edges of two boxes, or a segment and edges of a box, are compared by code of their own.
-Everything is computed in the frame of b. Written in the subset of Python that is
-compiled (dyn_core.engines.machine_code).
+Everything is computed in the frame of b. Contacts beyond the capacity are counted, not
+written. Written in the subset of Python that is compiled
+(dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 Number of a corner: 1, 2 and 4 added for +x, +y and +z. Number of an edge: 8 axis + its

@@ -2,8 +2,9 @@
 
 The closest or deepest points give the normal and the gap. If the normal is the normal
 of a face, the other shape's face or line is clipped to it; two nearly parallel lines
-touch at two points. Otherwise the closest points are the only contact. Written in the
-subset of Python that is compiled (dyn_core.engines.machine_code).
+touch at two points. Otherwise the closest points are the only contact. Contacts beyond
+the capacity are counted, not written. Written in the subset of Python that is compiled
+(dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 Rows of work.polygon and work.tags from OTHER (0) on are a polygon of one shape, those

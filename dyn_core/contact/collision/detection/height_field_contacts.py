@@ -6,7 +6,7 @@ the surface is exact. The deepest point of a rim depends on the normal: there is
 one for each triangle, and one for the closest edge or corner. A capsule and the side of
 a cylinder also touch with the point of their axis that is closest to an edge of the
 surface, and a shape with faces touches tops of the surface (tops.py). Normals point
-from the field to the shape.
+from the field to the shape. Contacts beyond the capacity are counted, not written.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
@@ -273,7 +273,7 @@ def deepest_point(
     """Return candidate point m of shape a, in the field's frame [m].
 
     Vertices do not depend on the normal. The last two points of a cylinder are those of
-    its rims farthest against the normal, of the rim at -z first.
+    its rims farthest against the normal, of the rim at -z first; see local_point.
 
     Args:
         shapes, a, m: Table, and indices of the shape and of the point.

@@ -1,6 +1,7 @@
 """Contacts of spheres and capsules with each other, of a sphere with box or cylinder.
 
 Normals point from the second shape to the first; points are midway between surfaces.
+Contacts beyond the capacity are counted, not written.
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
 A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
