@@ -150,7 +150,7 @@ def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     Args:
         n: Number of states.
         chosen: Index in `force` of each body, world first, (nb + 1,); -1: none. The
-            largest index gives the number of bodies in `force`. Not copied.
+            largest index plus 1 is the number of bodies in `force`. Not copied.
     """
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
@@ -221,7 +221,7 @@ def keep_step(
 
     Args:
         step, solver, outcomes: Arrays, solver and results after the step.
-        log: q_end and qd_end are read, integers and floats written.
+        log: q_end and qd_end are read, integers and floats written (see StepLog).
     """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
@@ -274,9 +274,9 @@ def step_rows(
 ) -> tuple[int, int]:
     """Compute the step of some states, except for their positions.
 
-    A state that is not finite, or becomes so, or for which a solver in Python raises,
-    has failed: its velocity and correction are set to zero, its impulses of earlier
-    steps are deleted, outcomes.failed is 1 and outcomes.status -1 (NO_RESULT).
+    A state that is not finite, or becomes so, or whose solver or impact law in Python
+    raises, has failed: its velocity and correction are set to zero, its impulses of
+    earlier steps are deleted, outcomes.failed is 1 and outcomes.status -1 (NO_RESULT).
 
     Args:
         scene: Robot, world and rule.
@@ -374,8 +374,8 @@ def leave_out_pushes(
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
     fulfils every row. Such impulses d are not sought: `status` decides whether contacts
-    and limits with bias < 0 get the bias 0. Nothing is changed where the result is
-    False.
+    and limits with bias < 0 get the bias 0. Where the result is False nothing but `z`
+    is changed.
 
     Args:
         scene: Its rule.
@@ -432,10 +432,10 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 
 @machine_code
 def _endless(rows: Rows, used: int) -> bool:
-    """Return whether impulses, as velocities, exceed 1e7 times the free velocities.
+    """Return whether impulses, as velocities, exceed 1e7 times the largest |b|.
 
-    The largest |impulse| times the response of its row, a velocity, is compared with
-    the largest |b|.
+    The velocity of an impulse is its size times the response of its row; b are the free
+    velocities plus bias.
 
     Args:
         rows: Problem with its impulses.
@@ -593,7 +593,8 @@ def add_forces(
 
     Args:
         step, used: Arrays with the solved problem, and its number of blocks.
-        outcomes, n: outcomes.force and world_force are increased at n.
+        outcomes, n: At n, outcomes.force is increased, and world_force by the forces
+            from the world only; world axes [N].
         dt: Step [s].
 
     Source: LCP-2, LCP-15.

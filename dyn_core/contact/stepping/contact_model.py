@@ -109,14 +109,18 @@ class ContactModel:
 
     @cached_property
     def kinematics(self) -> Program[Any]:
-        """Program of BODY_JACOBIANS, a function of q, compiled on first use."""
+        """Program of BODY_JACOBIANS, of q, compiled on first use.
+
+        It returns the pose of each body in the base, (nb, 4, 4), and the Jacobian of
+        its velocity, (nb, 6, nv), [angular; linear].
+        """
         return self._made(solver("body_jacobians"), self.smooth_model)
 
     @cached_property
     def inertia(self) -> Program[Any]:
         """Program of H, of q and, with a payload link, of its ten parameters, (10,).
 
-        It is compiled on first use.
+        H is the joint-space inertia, (nv, nv). It is compiled on first use.
         """
         return self._made(solver("crba"), self.smooth_model, self.carried.paths)
 
@@ -125,7 +129,8 @@ class ContactModel:
         """Program of the bias force of the free motion, compiled on first use.
 
         Joint friction and springs act as the constructor was told; see `build`, whose
-        errors pass through. Inputs: q, qd, forces on bodies, those of a payload.
+        errors pass through. Inputs: q, qd, the forces on bodies, (nb, 6), and with a
+        payload link its ten parameters, (10,).
         """
         program = self.build("bias", "f_ext")
         program.prepare()

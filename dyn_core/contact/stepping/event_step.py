@@ -267,7 +267,7 @@ class EventStep:
 
         Returns:
             Difference [m | rad], negative after a closing; inf if no contact or limit
-            is near.
+            that may close is near.
         """
         near = self._near(q, np.zeros(self._of.model.nv), forces)
         pairs = zip(near.id[near.closing].tolist(), near.gap[near.closing], strict=True)
@@ -404,8 +404,8 @@ class EventStep:
             closed: Numbers of the contacts and limits that stay closed.
 
         Raises:
-            NonFiniteError: The state or the velocity is not finite. Other errors as
-                of `_impact`.
+            NonFiniteError: The state or the velocity is not finite. Errors of Programs
+                and of solvers in Python pass through.
         """
         middle, v = self._moved(q, qd, h / 2)
         blocks, _ = self._prepared(middle, v, forces, h, h)

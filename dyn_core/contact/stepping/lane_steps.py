@@ -132,8 +132,8 @@ class LaneRoom:
     ) -> StatePack:
         """Return a new pack with the same capacity for contacts as single states.
 
-        Compiles `step_lanes` at its first use. The pack is valid until this method is
-        called again.
+        Compiles `step_lanes` at its first use; CompileError if that fails. The pack is
+        valid until this method is called again.
 
         Args:
             room: Memory of single states; the pack refers to its terms.

@@ -47,8 +47,8 @@ def solver_choice(world: World) -> SolverChoice:
     """Return the solver of a world as numbers for machine code.
 
     Its numbers are the world's options, else defaults. If takes_rows is false, its
-    method is IN_PYTHON, without options. `impacts` is 1 unless the restitution is
-    newton and impacts are simultaneous.
+    method is IN_PYTHON, without options. `impacts` is 0 if the restitution is newton
+    and impacts are simultaneous, else 1.
     """
     impacts = world.restitution != "newton" or world.impacts != "simultaneous"
     name = solver_name(world) if takes_rows(world) else ""

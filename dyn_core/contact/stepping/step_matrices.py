@@ -130,7 +130,7 @@ class MatrixSolver:
             report: Array whose entries LAW and ITERATIONS `solve` writes.
 
         Raises:
-            SolverNotFound: No solver has the world's name.
+            SolverNotFound: No solver has the name world.solver.
             SignatureError: The solver solves another kind of problem.
         """
         self._solver = solver_of(world.solver, CONTACT_SOLVE)

@@ -118,7 +118,7 @@ class StepRecord(NamedTuple):
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
-        """Inputs of Programs for a payload; empty without one."""
+        """Ten parameters of a payload, in one array (10,); empty without one."""
         return self.forces[1:] if self.with_forces else self.forces
 
     @property
