@@ -153,8 +153,8 @@ class ExternalEffort:
         compared, and only `time` is updated. Else r and effort are, too.
 
         Args:
-            t: Time [s]; a time before the previous one restarts the observer; at an
-                equal one `effort` stays.
+            t: Time [s], also of driven joints; a time before the previous one restarts
+                the observer; at an equal one `effort` stays.
             q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
             tau: Joint forces applied since the previous cycle, (nv,) [N·m | N]. Numbers
                 are not checked: estimates that are NaN once stay NaN until `restart`.

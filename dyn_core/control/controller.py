@@ -195,7 +195,10 @@ class Controller(Laws):
 
     @property
     def reference(self) -> Reference | None:
-        """Reference at the last torque; None before a state and after a reset."""
+        """Reference at the last torque, before one the first state at rest.
+
+        None before a state and after a reset.
+        """
         return self.follower.reference
 
     @property
@@ -214,7 +217,10 @@ class Controller(Laws):
 
     @property
     def idle(self) -> str:
-        """Why no law acts: a stop, else disabled; and what ends that. Else empty."""
+        """Why no law acts: a stop, else disabled; and what ends that.
+
+        Else empty, also while the controller waits for valid states.
+        """
         if (stop := self.stopped) is None:
             return "" if self.enabled else "disabled; valid: enable it"
         way = "; valid: deactivate and activate the node; in Python reset_stop"
@@ -439,7 +445,8 @@ class Controller(Laws):
         sample at which time went back.
 
         Args:
-            t: Time of receipt, monotonic [s].
+            t: Time of receipt, monotonic [s]. If the previous state is stale, or a
+                position jumps, the controller is reset before the state is used.
             q, qd: Joint positions and velocities, (nv,); qd may be None if the rule
                 `differentiate` is set, else ShapeError.
             stamp: Time stamp of the state [s]; an earlier one resets the controller,

@@ -82,8 +82,7 @@ class FeedForward:
             times: Times of the points from the start, (k,) [s].
             rows: Positions and optionally velocities and accelerations, (k, n) each.
             period: Maximum time between points; points are inserted on the same motion,
-                so that efforts between the given points are exact, too. 0: none are
-                inserted [s].
+                so that efforts are exact there, too. 0: none are inserted [s].
 
         Raises:
             TrajectoryError: The trajectory is invalid, a joint is missing, there are
@@ -144,7 +143,7 @@ class FeedForward:
 
         Args:
             effort: Efforts at the points, (k, n) [N·m | N].
-            joints: Joint names of the columns.
+            joints: Joint names of the columns; ModelError for an unknown one.
         """
         lines = []
         for j, name in enumerate(joints):

@@ -72,7 +72,7 @@ class JointLimits:
         limits stay.
 
         Args:
-            tolerance: Distance added on both sides [rad | m].
+            tolerance: Distance then added on both sides of every range [rad | m].
             places: Positions, (n,), that the limits are extended to before the
                 tolerance is added; None and NaN are ignored.
         """

@@ -375,7 +375,7 @@ class PayloadEstimator:
         settings.prior.
 
         Args:
-            t: Time [s].
+            t: Time [s], also of driven joints.
             q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
             tau: Joint forces applied since the previous cycle, (nv,) [N·m | N]; with a
                 sensor, its reading since then, [moment; force], in the axes of its link
@@ -404,7 +404,7 @@ class PayloadEstimator:
         The memory, counters and `mismatch` are updated, and a new period begins.
 
         Args:
-            t: Time [s].
+            t: Time [s], also of driven joints.
             q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
             tau: Mean joint forces during the period, (nv,), or mean reading of the
                 sensor, (6,); None, for dt 0 only, is used as zero.

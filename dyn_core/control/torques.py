@@ -226,7 +226,7 @@ class Laws(ControllerSettings):
         self._error_points = q, q_ref
 
     def further_inputs(self) -> tuple[Any, ...]:
-        """Return (time,) if joints are driven, then the payload's numbers.
+        """Return (time,) if joints are driven, then the payload's array, (10,).
 
         Either may be missing.
         """

@@ -219,9 +219,9 @@ class ForceTorqueSensor:
     def contact(self, T: np.ndarray, tool: int, payload: Any) -> np.ndarray:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
-        It is computed from the last sample (zeros before one), about the tool's origin
-        and in base axes [N·m; N]. AssertionError if the offset is not known, ValueError
-        if the sensor's link is not.
+        It is computed from the last sample, before one from a reading of zeros, about
+        the tool's origin and in base axes [N·m; N]. AssertionError if the offset is not
+        known, ValueError if the sensor's link is not.
 
         Args:
             T: Poses of all links in the base, (links, 4, 4).
@@ -434,6 +434,8 @@ class WrenchControl:
 
     def _missing(self, t: float, timeout: float) -> str:
         """Return why the sensor is not used, or an empty string.
+
+        No sample has come yet, none within `timeout`, or the offset is not known.
 
         Args:
             t: Time, host.now [s].

@@ -133,7 +133,7 @@ def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
         wait: Time from now; negative counts as 0 [s].
 
     Raises:
-        GoalError: No state has been received; code INVALID_GOAL.
+        GoalError: No state has been received, or none since a reset; code INVALID_GOAL.
     """
     reference, running = controller.reference, controller.follower.running
     if reference is None:

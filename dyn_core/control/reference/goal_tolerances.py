@@ -147,8 +147,8 @@ class Tolerances:
     def path_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a path tolerance most, or None.
 
-        Velocities count only if no position exceeds. A tolerance of 0 is not checked;
-        NaN exceeds any other.
+        The largest ratio of error to tolerance counts, of velocities only if no
+        position exceeds. A tolerance of 0 is not checked; NaN exceeds any other.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
@@ -159,8 +159,8 @@ class Tolerances:
     def goal_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a goal tolerance most, or None.
 
-        Velocities count only if no position exceeds. A tolerance of 0 is not checked;
-        NaN exceeds any other.
+        The largest ratio of error to tolerance counts, of velocities only if no
+        position exceeds. A tolerance of 0 is not checked; NaN exceeds any other.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
@@ -174,7 +174,7 @@ class Tolerances:
         """Return a sentence on the joint with the largest ratio to its tolerance.
 
         None if no tolerance is exceeded. Positions are checked before velocities; NaN
-        exceeds any tolerance.
+        exceeds any tolerance above 0.
 
         Args:
             error, rate: Errors of position and velocity, (n,).

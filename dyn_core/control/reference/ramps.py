@@ -97,10 +97,10 @@ def ramp(
 
 
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
-    """Return the largest speed of straight pieces and the permitted excess of the rate.
+    """Return the largest speed of a joint in straight pieces, and the rate's excess.
 
-    The velocity limits determine the excess over 1, between 2e-3 and 1/3; for pieces at
-    rest it is 1/3.
+    The velocity limits determine the permitted excess over 1, between 2e-3 and 1/3; for
+    pieces at rest it is 1/3.
 
     Args:
         c: Coefficients of the pieces, (k, 6, n); only the velocities c[:, 1] are read.

@@ -274,7 +274,7 @@ class Safety:
 
         Stop zero: zeros. Stop ramp: gravity compensation with braking during stop_time,
         then zeros; the first such effort is not limited in its rate. Stop hold: the
-        law's effort, which the shadow checks in each cycle, and the envelope after
+        law's effort, which the shadow checks in each cycle, and `_fault` after
         stop_time, when the robot should be at rest. A fault, or an effort that is not
         finite, turns a stop hold into zero.
 

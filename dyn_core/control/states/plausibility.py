@@ -103,7 +103,9 @@ def compare_states(
 ) -> int:
     """Compare a state with bounds and with the previous state.
 
-    Writes rows.change and rows.rate; nothing without a previous state.
+    Writes nothing without a previous state, else rows.change, the displacement, and
+    rows.rate: of change / duration and the velocity the one of smaller size, 0 if their
+    signs differ.
 
     Args:
         rows: State, previous state, bounds, and the arrays to be written.
