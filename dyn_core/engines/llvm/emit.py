@@ -282,7 +282,7 @@ class LoopCalls:
             go_on: Slots; value 0 is the condition, which holds unless it is 0.0.
 
         Returns:
-            Register of an i1: whether any lane is active.
+            Register of an i1: whether any lane is active then.
         """
         zero = constant(0.0, "real", code.width)
         code.lines += cond
@@ -438,7 +438,7 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write function `what`: `code`, `ret void`; set `last`; return its call."""
+        """Write function name(what): `code`, `ret void`; set `last`; return its call."""
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
@@ -586,7 +586,7 @@ class _Writer:
     def _step(self, step: ScheduledStep) -> None:
         """Write one operation; its results become values of the function, not stored.
 
-        Raises ValueError if it has no machine form, as loops and products.
+        Raises ValueError if it has no machine form, such as a loop or a product.
         """
         if step.op == "sincos":
             self._sincos(step)

@@ -93,7 +93,7 @@ class Descriptor:
         it is kept until a later call.
 
         Args:
-            name: Field of entry_code.FIELDS, in any case.
+            name: Field of entry_code.FIELDS, in any case; ValueError for another one.
             made: Machine code, which provides the memory.
         """
         # A batch in another thread may use the old memory: then it is kept as well.
@@ -286,7 +286,8 @@ def connect(
 def _vectorcall() -> Any:
     """Return CPython's function that calls a Python function.
 
-    Before 3.11 PyObject_Vectorcall is inline, and a private one is used.
+    Of ctypes.pythonapi: PyObject_Vectorcall; before 3.11, where that is inline,
+    _PyFunction_Vectorcall.
     """
     api = ctypes.pythonapi
     if hasattr(api, "PyObject_Vectorcall"):

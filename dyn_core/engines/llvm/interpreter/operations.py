@@ -230,8 +230,9 @@ def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
 def _require(width: int) -> str:
     """Return the LLVM function of `require`, the check of requirements.
 
-    The status of each lane becomes the minimum of its value and the number of the
-    failed requirement. Words: slot of the condition, and the requirement's number.
+    In lanes where the condition does not hold, the status, in slot 0, becomes the
+    minimum of its value (HOLDS, 2**30, if none has failed) and the requirement's
+    number. Words: slot of the condition, and the requirement's number.
 
     Args:
         width: Lanes.
