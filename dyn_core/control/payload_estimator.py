@@ -407,7 +407,7 @@ class PayloadEstimator:
             t: Time [s], also of driven joints.
             q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
             tau: Mean joint forces during the period, (nv,), or mean reading of the
-                sensor, (6,); None, for dt 0 only, is used as zero.
+                sensor, [moment; force], (6,); None, for dt 0 only, is used as zero.
             dt: Duration of the period [s]; with 0 nothing is compared: the payload
                 stays, and the momentum difference begins anew.
 

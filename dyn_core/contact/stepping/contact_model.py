@@ -111,8 +111,8 @@ class ContactModel:
     def kinematics(self) -> Program[Any]:
         """Program of BODY_JACOBIANS, of q, compiled on first use.
 
-        It returns the pose of each body in the base, (nb, 4, 4), and the Jacobian of
-        its velocity, (nb, 6, nv), [angular; linear].
+        It returns the pose of each body in the world, (nb, 4, 4), and the Jacobian of
+        its velocity, (nb, 6, nv), [angular; linear], world axes and origin.
         """
         return self._made(solver("body_jacobians"), self.smooth_model)
 

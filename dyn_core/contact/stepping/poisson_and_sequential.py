@@ -226,7 +226,7 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
     Args:
         impact: Constraints, and the velocity before the impact.
         solve: Function that returns a problem's solution; called once for the
-            compression, and up to 20 times for the release.
+            compression, and up to 20 times for the release: the last result counts.
 
     Raises:
         DynError: As `solve`.

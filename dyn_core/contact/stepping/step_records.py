@@ -67,7 +67,7 @@ class StepRecord(NamedTuple):
 
     @property
     def qd(self) -> np.ndarray:
-        """Velocity at which the constraints were evaluated, (nv,)."""
+        """Velocity before the step, along the axes of the velocity at q, (nv,)."""
         return self._part(*self.sizes)
 
     @property

@@ -462,7 +462,8 @@ class CartesianLaw(ControlLaw):
         """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
 
         Angular before linear [1/(kg·m²); 1/kg]: the squared rates of springs of
-        stiffness 1, at the last state. Raises ShapeError before the first state.
+        stiffness 1, at the link's origin and the last state. Raises ShapeError before
+        the first state.
         """
         one, zero = np.ones(6), np.zeros(6)
         inputs = self.host.samples.q, one, zero, np.zeros(self.host.model.nv)
@@ -572,7 +573,7 @@ def moving_link(model: Model, link: str, more: str = "") -> None:
 
 
 def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:
-    """Return a parameter with one value for each axis, (6,).
+    """Return a parameter with one value for each axis, (6,), angular axes first.
 
     A single number is repeated for all axes.
 

@@ -59,7 +59,7 @@ class ToolTargets:
     def clear(self) -> None:
         """Discard the reference, twist, wrench, and the stamps of all messages.
 
-        R becomes None, and p zero.
+        R and `received` become None, and p zero.
         """
         self.R: np.ndarray | None = None
         self.p = np.zeros(3)

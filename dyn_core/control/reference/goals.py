@@ -281,7 +281,8 @@ class GoalTracker:
         """Brake and hold the robot; return the outcome "aborted" of a goal.
 
         The robot brakes from its measured state: a reference that remained on the
-        trajectory would continue to pull it there. A waiting goal will not begin.
+        trajectory would continue to pull it there. A waiting goal will not begin; its
+        own outcome follows.
 
         Args:
             tracked: Goal.

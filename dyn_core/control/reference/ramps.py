@@ -198,8 +198,8 @@ def braking(
         limits: Joint limits.
         deceleration: Deceleration of the fastest joint, above 0, which is not checked
             [rad/s² | m/s²].
-        room: Minimum braking distance of a joint that has less distance to its limit
-            [rad | m].
+        room: Minimum braking distance of a joint that has less distance to its limit,
+            which it may then pass [rad | m].
         start: Time of the first point of the result [s].
     """
     speed = np.abs(qd)

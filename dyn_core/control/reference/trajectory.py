@@ -295,7 +295,8 @@ def make_trajectory(
 def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
     """Return rows of numbers, one per point, as an array (k, width).
 
-    The shape is (k, 0) if all rows are empty.
+    The shape is (k, 0) if all rows are empty, whatever `width` is. Numbers that are not
+    finite pass.
 
     Args:
         what: Name of the quantity for messages.

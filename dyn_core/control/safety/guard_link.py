@@ -194,7 +194,7 @@ class GuardLink:
         """Return the reason why a controller that needs a guard cannot drive.
 
         None if it can: at least one guard is alive, and none of the living has stopped
-        the robot.
+        the robot. `fault` does not count.
 
         Args:
             t: Present time, monotonic [s].

@@ -174,7 +174,7 @@ class Samples:
         self.begin()
 
     def begin(self) -> None:
-        """Discard state, times, jumps, mean period and what the checks remember.
+        """Discard state, times, also `seen`, jumps, mean period and memory of checks.
 
         The counters stay.
         """

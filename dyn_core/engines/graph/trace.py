@@ -327,7 +327,7 @@ class Tracer:
             state: Numbers carried from round to round.
             body, cond: Functions of the state: the next state, the condition to
                 continue.
-            rounds: Maximum number of rounds.
+            rounds: Number of rounds after which the loop ends in any case.
 
         Raises:
             TraceError: The body returns a wrong number of values, the condition calls

@@ -438,7 +438,7 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write function name(what): `code`, `ret void`; set `last`; return its call."""
+        """Write function name(what): `code`, ret void; set `last`; return its call."""
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"

@@ -73,8 +73,8 @@ def constant(x: Any, name: str, width: int) -> str:
     """Return an LLVM constant of a kind, the same in every lane.
 
     Args:
-        x: Number or condition; a real is rounded to float32 for Lanes (tiny ones to
-            2**-126 with their sign), a whole number is truncated.
+        x: Number or condition; a real is rounded to float32 for Lanes (tiny ones but 0
+            to 2**-126 with their sign), a whole number is truncated.
         name: Kind: real, whole or truth.
         width: Lanes, of type Lanes for float32.
     """

@@ -100,7 +100,8 @@ def load(name: str | None) -> GraphFacts | None:
 def store(name: str | None, facts: GraphFacts) -> None:
     """Store facts under a name; nothing is stored if it is None or the cache is off.
 
-    Raises SettingError if DYN_CACHE_LIMIT is invalid.
+    If the disk refuses, one warning is given. Raises SettingError if DYN_CACHE_LIMIT is
+    invalid.
     """
     if name is not None:
         kernel_cache.store(name, facts._asdict(), b"")

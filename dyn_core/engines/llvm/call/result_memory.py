@@ -93,7 +93,7 @@ class ResultMemory:
         return cold
 
     def trim(self) -> None:
-        """Release all unused memory to the system; existing arrays are not affected."""
+        """Release all unused slabs to the system; existing arrays are not affected."""
         self._trim(self.table)
 
     def count(self, field: int) -> int:
@@ -138,7 +138,7 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 
 def trim() -> None:
-    """Release all unused result memory to the system; do nothing if there is none.
+    """Release all unused slabs of result memory to the system; nothing without it.
 
     Raises:
         CompileError, SettingError: As `memory`, at the first use of the memory.
