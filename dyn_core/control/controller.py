@@ -357,7 +357,7 @@ class Controller(Laws):
             self.follower.stop(self.now, why)
 
     def estop(self, t: float, reason: str = "emergency stop") -> None:
-        """Stop as set by the rule on_estop, until reset_stop is called.
+        """Stop as set by the rule on_estop, zero, ramp or hold, until reset_stop.
 
         A stop in force that is as strong or stronger remains. Even then the reference
         brakes and trajectories are dropped, if there is a state.
@@ -369,7 +369,7 @@ class Controller(Laws):
         self._stop(t, "estop", self.rules.on_estop, reason)
 
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
-        """Stop as set by the rule on_shutdown, until reset_stop is called.
+        """Stop as set by the rule on_shutdown, zero, ramp or hold, until reset_stop.
 
         A stop in force that is as strong or stronger remains. Even then the reference
         brakes and trajectories are dropped, if there is a state.

@@ -142,7 +142,7 @@ class FeedForward:
         not checked.
 
         Args:
-            effort: Efforts at the points, (k, n) [N·m | N].
+            effort: Finite efforts at the points, (k, n) [N·m | N].
             joints: Joint names of the columns; ModelError for an unknown one.
         """
         lines = []

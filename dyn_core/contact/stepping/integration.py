@@ -45,7 +45,7 @@ def advanced(
         way: Velocity that moves the position, along the same axes, (nv,); None: u.
 
     Returns:
-        Position, (nq,), and u along the axes at that position, (nv,): the axes of
+        Position with unit quaternions, (nq,), and u along its axes, (nv,): the axes of
             floating bodies rotate with them. If all joints have one coordinate, it is
             the array u itself.
 

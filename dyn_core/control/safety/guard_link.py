@@ -336,7 +336,7 @@ class GuardStop:
         A guard's stop of kind zero replaces weaker stops. When it is reset, the
         controller's stop is reset only if it had no stop before and none of another
         cause since. A new fault stops as set by on_violation. Zero effort is sent once
-        when a stop of kind zero begins.
+        when a guard's stop begins, and at a new fault if the stop is then of kind zero.
 
         Args:
             t: Present time, monotonic [s].
