@@ -328,7 +328,8 @@ class WrenchControl:
         """Use a sample of the sensor, or refuse it.
 
         Without an offset it also counts for the tare, if the law acts and the tool
-        rests without a target wrench. Its frame_id is ignored if cartesian.sensor_link is set.
+        rests without a target wrench. Its frame_id is ignored if
+        cartesian.sensor_link is set.
 
         Args:
             message: Reading [moment; force], (6,) [N·m; N], in the axes of the sensor's
