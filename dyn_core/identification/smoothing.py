@@ -49,14 +49,18 @@ class SmoothMotion:
 
     @property
     def tau_rate(self) -> np.ndarray:
-        """Time derivative of the filtered joint forces, (samples, nv) [N·m/s | N/s]."""
+        """Time derivative of the filtered joint forces, (samples, nv) [N·m/s | N/s].
+
+        It is computed as by `rate_of`.
+        """
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
         """Return the time derivative of signals x on the same grid, (samples, n).
 
-        Its unit is the unit of x per second. It is computed by central differences
-        within each part.
+        Its unit is the unit of x per second. It is computed within each part by central
+        differences of order four, of lower order in the first and last two rows; a part
+        of one row is a ValueError.
         """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
@@ -69,10 +73,10 @@ class SmoothMotion:
         motion itself is returned if `seconds` is 0.
 
         Args:
-            seconds: Delay of the joint forces [s].
+            seconds: Delay of the joint forces [s]; negative if they lead.
 
         Raises:
-            IdentificationError: No part is longer than the delay.
+            IdentificationError: Each part is shorter than the delay.
         """
         from scipy.interpolate import CubicSpline  # not at `import dyn_core`
 
@@ -122,8 +126,9 @@ def smooth_motion(
 
     All signals pass the same Butterworth filter, forward and backward, so that all are
     changed alike; derivatives are central differences of order four. Times may be
-    uneven; the result is on an even grid of their median period. A recording with gaps
-    is processed in parts: 2 / cutoff seconds are removed at both ends of each, and
+    uneven; the result is on an even grid of their median period. The
+    recording is processed in parts between its gaps, which are pauses over 5 periods:
+    2 / cutoff seconds are removed at both ends of each part, also of a single one, and
     parts that are too short are left out.
 
     Args:

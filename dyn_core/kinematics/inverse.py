@@ -74,7 +74,8 @@ class InverseKinematics:
         result.q, result.converged
 
     Calls of the same object with the same arguments give the same answer, whatever was
-    called before: the starts are drawn once.
+    called before: the starts are drawn once. An `error` is [angular; linear], 6 numbers
+    in frame coordinates [rad; m].
 
     Attributes:
         model, frame, part, seeds, restarts: As given.
@@ -210,7 +211,8 @@ class InverseKinematics:
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw), or
-                (x, y, z) if only the position is matched.
+                (x, y, z) if only the position is matched. A quaternion is scaled to
+                unit length, with a DynWarning if it is off by more than 0.001.
             near: Position (nq,) that is used as the first start, and whose values the
                 joints that do not move keep; None: no such position.
 
@@ -334,8 +336,9 @@ class InverseKinematics:
     ) -> Reached:
         """Return the best of several results of one pose.
 
-        It is the converged one nearest to `near`; without `near`, or if none has
-        converged, the one with the least error over the matched part.
+        It is the converged one nearest to `near`, by the norm of _differences; without
+        `near`, or if none has converged, the one with the least error over the matched
+        part.
 
         Args:
             result: q, error, iterations and status (0: converged), by start.
@@ -402,8 +405,8 @@ class InverseKinematics:
                 have its positions of the joints that stay still.
 
         Returns:
-            q, error, iterations, status (0: converged), residual and seed (number of
-            the start, from 0), by pose.
+            q, error, iterations (of this start alone), status (0: converged), residual
+            and seed (number of the start, from 0), by pose.
         """
         n = len(poses)
         first = np.concatenate(
@@ -458,7 +461,8 @@ class InverseKinematics:
             poses: Wanted poses, (n, 4, 4).
 
         Returns:
-            q, error, iterations, status (0: converged) and residual, by pose.
+            q, error, iterations over both rounds, status (0: converged) and residual,
+            by pose.
 
         Raises:
             RequireError: A rotation of the poses is not valid.

@@ -31,13 +31,19 @@ class Mimic:
 
     @property
     def ratio(self) -> Matrix:
-        """The multiplier as a Matrix (nv of the follower, nv of the leader)."""
+        """The multiplier as a Matrix (nv of the follower, nv of the leader).
+
+        A multiplier that is one number gives (1, 1).
+        """
         m = self.multiplier
         return Matrix(m if isinstance(m, tuple) else ((m,),))
 
     @property
     def shift(self) -> Vector:
-        """The offset as a Vector, one number for each coordinate of the follower."""
+        """The offset as a Vector, one number for each coordinate of the follower.
+
+        An offset that is one number gives one entry.
+        """
         return Vector(self.offset if isinstance(self.offset, tuple) else (self.offset,))
 
 

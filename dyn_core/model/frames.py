@@ -151,8 +151,8 @@ def _is_nothing(inertia: RigidInertia) -> bool:
 def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
     """Return the transform from a frame to one placed in it by xyz, roll, pitch, yaw.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll); exact for floats that are multiples of a quarter
-    turn.
+    Its E is R.T, R = Rz(yaw) Ry(pitch) Rx(roll); exact for floats that are multiples of
+    a quarter turn.
 
     Args:
         xyz: Position of the second frame in the first [m]: three numbers, which is not

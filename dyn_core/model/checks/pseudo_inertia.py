@@ -2,6 +2,7 @@
 
     J = [[P, h], [h.T, m]],   P = tr(I)/2 - I,   h = m c
 
+The ten are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin, in this order.
 J has the second moments of mass of (x, 1). Some mass distribution has these ten
 parameters if and only if J is positive definite (semidefinite with masses on a plane or
 a line).

@@ -35,7 +35,8 @@ def ball_limit_rows(
             At swing 0 the row of the swing is zero.
 
     Raises:
-        SingularError: The swing is pi, where the twist is undefined (from swing_twist).
+        SingularError: The swing is pi, where the twist is undefined; with traced
+            numbers the Program raises it.
 
     Source: TAZZ-4.7.
     """

@@ -435,7 +435,7 @@ class Floating(GroupJoint):
     def normalize(self, q: Vector) -> Vector:
         """Return the coordinates with the quaternion scaled to unit length.
 
-        Floats that are all zero give a ZeroDivisionError.
+        A quaternion of zeros gives a ZeroDivisionError.
         """
         return Vector((*q[:3], *normalized(q[3:])))
 

@@ -3,7 +3,8 @@
 A Loop constrains a frame B on one link to a frame A on another (or on the base): its
 residual is a function of the pose of B in A, rotation R and position p. The residual of
 a Coupling is a function of the positions of some joints. Both accept number-like
-values; with Taylor numbers they return Jacobians and their rates.
+values; with Taylor numbers they return Jacobians and their rates. A SingularError is
+raised at once for plain numbers, by the running Program for traced ones.
 
 Rolling without slip of a ball or a disc on a plane:
 
@@ -332,7 +333,7 @@ def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual |p| - length [m] of a rod between the origins of A and B.
 
-    SingularError if the origins coincide; with traced numbers the Program raises it.
+    SingularError if |p| is at most 1e-9 of the length.
 
     Args:
         length: Length of the rod [m].
