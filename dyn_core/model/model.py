@@ -330,8 +330,7 @@ class Model(Immutable, Tree, System):
         """Return the surface material of a link.
 
         A link without its own material has the robot's `default` material, or
-        Material() if there is none. This is also the result for an unknown link and for
-        None.
+        Material() if there is none; so have an unknown link and None.
         """
         materials = self.build.description.materials
         default = materials.get("default", Material())
@@ -410,7 +409,8 @@ class Model(Immutable, Tree, System):
 
         Args:
             q: Position (nq,), or positions (n, nq); one goes with n displacements.
-            dv: Displacement in the tangent space at q, (nv,) or (n, nv), likewise.
+            dv: Displacement at q, (nv,) or (n, nv), likewise [rad | m]; of joints with
+                quaternions in body axes, [angular; linear].
 
         Raises ShapeError for other shapes, ValueError if batches do not broadcast.
         """
@@ -551,8 +551,7 @@ class Model(Immutable, Tree, System):
         """Return the robot with some joints fixed; their bodies are merged exactly.
 
         Followers of a locked joint are fixed, too; the leader of a locked follower
-        stays free. New warnings, such as of a position
-        beyond the limits, are issued as one ModelWarning.
+        stays free. New warnings, as of a position beyond limits, are one ModelWarning.
 
         Args:
             joints: Position of each joint by name, as many numbers as it has position
@@ -560,9 +559,9 @@ class Model(Immutable, Tree, System):
                 replaces an earlier one.
 
         Raises:
-            ModelError: `joints` is no mapping, a joint is unknown, fixed in the file or
-                that of a floating root, a position is not valid or contradicts that of
-                a locked leader, or changed numbers would be lost.
+            ModelError: `joints` is no mapping, a joint is unknown, fixed in the file,
+                in a coupling or of a floating root, a position is not valid or differs
+                from that of a locked leader, or changed numbers would be lost.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         made = self.rebuilt(lock={**self.build.lock, **joints})
@@ -608,7 +607,8 @@ class Model(Immutable, Tree, System):
             joint: Joint object.
 
         Raises:
-            ModelError: Unknown joint, no Joint, or changed numbers would be lost.
+            ModelError: Unknown joint, no Joint or one that does not fit a follower's
+                rule or a coupling, or changed numbers would be lost.
 
         Source: KIM-2.4 (user-defined joints).
         """
@@ -649,10 +649,10 @@ class Model(Immutable, Tree, System):
         return order.reordered(self, names)
 
     def without_friction(self) -> Model:
-        """Return the same robot with zero damping and dry friction.
+        """Return the same robot with zero damping, dry and Stribeck friction.
 
         Dampers of point springs stay. `lock`, `drive`, `with_joint` and `with_forces`
-        refuse such a robot: call them before (see `rebuilt`).
+        refuse a robot that this has changed: call them before (see `rebuilt`).
         """
         return passive_forces.without_friction(self)
 

@@ -121,7 +121,7 @@ def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
     A rule for a pair, and the material of a link, replace earlier ones.
 
     Args:
-        builder: Its shapes, materials and pairs are changed.
+        builder: Its shapes, materials and pairs are changed; it has no findings.
         data: Content of the sidecar, checked by its Table.
         source: Name of the sidecar in messages.
 
@@ -171,8 +171,8 @@ def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) 
 
     Args:
         where: Name of the entry in messages.
-        builder: Its shapes of the link are changed.
-        link: Name of the link.
+        builder: Its shapes of the link are changed; it has no findings.
+        link: Name of the link, which is not checked.
         entry: List of shapes to be added, or a mapping with `add` or `replace`.
 
     Raises:

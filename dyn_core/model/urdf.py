@@ -208,10 +208,10 @@ def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
 
 
 def _inertia_row(part: Parsed) -> tuple[float, ...]:
-    """Return 13 numbers of an <inertial>: mass, xyz, rpy, moments; zeros if absent.
+    """Return 13 numbers of an <inertial>: mass, xyz, rpy and moments.
 
     The moments are Ixx, Ixy, Ixz, Iyy, Iyz, Izz [kg·m²] in the axes of its <origin>.
-    The mass must be present.
+    Numbers of an absent <origin> or <inertia> are zeros; the mass must be present.
     """
     xyz, rpy = _pose(part.origin)
     I, six = part.inertia, (0.0,) * 6

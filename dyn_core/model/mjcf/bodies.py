@@ -159,9 +159,9 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
 def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
     """Return the distinct (contype, conaffinity) of geoms, by index of the body.
 
-    Geoms that cannot touch others are ignored. Included are bodies whose link is in
-    `shapes`; of a world (body 0) that is not in it, only the planes. Other bodies have
-    no entry.
+    Geoms that cannot touch others do not count, nor do those of bodies whose link is
+    not in `shapes`, but for the planes of the world (body 0). A body without a geom
+    that counts has no entry.
     """
     m = mjcf.model
     bits: dict[int, set[Bits]] = {}

@@ -39,7 +39,7 @@ def run(
     path = request["path"]
 
     def read() -> Any:
-        """Return the file as a MjSpec."""
+        """Return the file, or `data` without a path, as a MjSpec of one thread."""
         spec = mujoco.MjSpec
         made = spec.from_string(data.decode()) if path is None else spec.from_file(path)
         made.compiler.usethread = False  # warnings come back to this thread

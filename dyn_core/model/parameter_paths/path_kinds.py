@@ -113,7 +113,7 @@ OWNERS = ("link", "joint", "spring", "loop")
 
 
 def named(owner: str) -> dict[str, PathKind]:
-    """Return the kinds of an owner (robot, link, ...) by the PathKind.name."""
+    """Return the kinds of an owner (robot, link, ...) by name; {} for another."""
     return {kind.name: kind for kind in KINDS if kind.owner == owner}
 
 

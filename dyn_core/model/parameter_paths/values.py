@@ -314,7 +314,8 @@ def paths(tree: Tree) -> tuple[str, ...]:
 def _exists(tree: Tree, path: str) -> bool:
     """Return whether a path has values, and for `time` whether a joint is driven.
 
-    False also for a path that the robot does not have.
+    False also for a path that the robot does not have. TraceError for `com` or
+    `inertia` of a link whose mass is a symbol.
     """
     try:
         return bool(numbers(tree, path)) and (path != "time" or any(_driven(tree)))
@@ -337,7 +338,10 @@ def acting(tree: Tree, path: str) -> str:
 
 
 def size(tree: Tree, path: str) -> int:
-    """Return the number of values of a path; ModelError if the robot has no such."""
+    """Return the number of values of a path; ModelError if the robot has no such.
+
+    TraceError for `com` or `inertia` of a link whose mass is a symbol.
+    """
     return len(numbers(tree, path))
 
 
@@ -497,6 +501,7 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
         ModelError: `values` is not a mapping, a path is unknown, its values are not
             finite numbers or not as many as `size` returns, or a mass is negative.
         SingularError: An axis has length 0, or is -z for a planar joint.
+        TraceError: It is `com` or `inertia` of a link whose mass is a symbol.
     """
     if not isinstance(values, Mapping):
         valid = "a mapping of parameter paths to values"

@@ -140,7 +140,8 @@ def _stl_corners(content: bytes) -> np.ndarray:
 def _obj_corners(content: bytes) -> np.ndarray:
     """Return the vertices of the faces of an OBJ, (n, 3), repeated for each face.
 
-    Raises ValueError if a vertex is not three numbers, or a face has no valid index.
+    n is 0 without faces. Raises ValueError if a vertex does not begin with three
+    numbers, or an index of a face is not valid.
     """
     rows: list[list[bytes]] = []
     used: list[int] = []

@@ -139,7 +139,8 @@ def _environment(variable: str) -> list[Path]:
 def _below(path: Path, name: str) -> Iterator[Path]:
     """Yield possible folders of a package at or below a search path, path/NAME first.
 
-    The first need not exist. `name` is the name of the package.
+    The first need not exist; the others are packages of this name, at `path` itself or
+    up to 4 (DEPTH) levels below. `name` is the name of the package.
     """
     yield path / name
     if _is_package(path, name):
@@ -150,9 +151,9 @@ def _below(path: Path, name: str) -> Iterator[Path]:
 def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
     """Yield folders of package `name` below a folder, up to `depth` >= 1 levels.
 
-    Only folders with a package.xml count. Skipped are folders that are hidden,
-    unreadable, inside packages, or have an AMENT_IGNORE, COLCON_IGNORE or
-    CATKIN_IGNORE.
+    Only folders with a package.xml count; `name` is the folder's or the one in
+    package.xml. Skipped are folders that are hidden, unreadable, inside packages, or
+    have an AMENT_IGNORE, COLCON_IGNORE or CATKIN_IGNORE.
     """
     try:
         # os.path: methods of Path raise in a folder that nobody may search

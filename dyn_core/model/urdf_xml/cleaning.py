@@ -89,10 +89,10 @@ def _check_robot_attributes(robot: Element, findings: Findings) -> None:
 def _note_left_out(
     findings: Findings, owner: tuple[str, str], tag: str, inside: str = ""
 ) -> None:
-    """Add a finding for an omitted element; a hint if it is for other programs.
+    """Add a note on an omitted element; a hint if it is for other programs.
 
     Args:
-        findings: Collects the finding.
+        findings: Collects the note.
         owner: link or joint, and its name; empty for the robot.
         tag: Tag of the element.
         inside: Clause with the parent element, for the message.
@@ -302,7 +302,8 @@ def _add_part(
     Limits that the parser does not know (acceleration, deceleration, jerk) are stored
     in joint.robot.limits as floats, by joint and name. Limits of effort or velocity
     that are missing, and an effort of +infinity, become 0, which means no limit.
-    Unless the joint is fixed, both and other limits of 0 are notes in `findings`.
+    Unless the joint is fixed, an effort of +infinity, and a velocity or added limit
+    that is given as 0, are notes in `findings`.
     Raises ModelError for an invalid attribute, an <axis> without xyz and a <mimic>
     without joint. `owner` is "joint" and the joint's name.
     """

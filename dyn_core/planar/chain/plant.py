@@ -239,7 +239,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]; the latter is 0 if all joints are at 0."""
+        """Kinetic and potential energy [J]; the latter is 0 with joints at (0, 0)."""
         return self.simulator.energy
 
     @property
