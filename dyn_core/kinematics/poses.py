@@ -85,7 +85,8 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
     """Return whether matrices are rotations within 1e-6 (ORTHONORMAL), (n,).
 
-    The first two rows must be orthonormal, and the third row their cross product.
+    The first two rows must be orthonormal, and the third row their cross product. With
+    NaN the result is false.
 
     Args:
         a, b, c, d, e, f, last: The nine entries of the matrices, row by row, each an

@@ -185,8 +185,8 @@ class Model(Immutable, Tree, System):
     def require_position(self, q: Sequence[Scalar]) -> Sequence[Scalar]:
         """Return `q` (nq) unchanged, after requiring unit quaternions in it.
 
-        A quaternion's length may differ from 1 by 1e-3. Otherwise QuaternionError is
-        raised: at once for plain numbers, by the running Program for traced ones.
+        A quaternion's length may differ from 1 by 1e-3. Else, or with NaN, a
+        QuaternionError is raised, by the running Program where the numbers are traced.
         """
         space.require_unit_quaternions(self, Vector(q))
         return q

@@ -34,7 +34,7 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     """Return words on the joint farthest beyond its position limits at q; else "".
 
     Only limits of independent joints of one coordinate count, and an excess above 0.01
-    (DEEP); rad and m count alike. The words are those of `excess`.
+    (DEEP); rad and m count alike, NaN does not. The words are those of `excess`.
 
     Args:
         tree: Robot.
@@ -80,7 +80,7 @@ def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
     """Return words on the joint that is farthest beyond its velocity limit; else "".
 
     Farthest is the largest ratio of speed to limit. Only independent joints of one
-    coordinate count, above 5 times (FAST) their limits; limits of 0 do not count.
+    coordinate count, above 5 times (FAST) their limits; limits of 0 and NaN do not.
 
     Args:
         tree: Robot.

@@ -261,8 +261,8 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
     """Require that the quaternions in q (nq) have unit length within 1e-3.
 
-    Raises QuaternionError, with the name of the joint, if one does not; with traced
-    numbers the Program raises it when it runs.
+    Raises QuaternionError, with the name of the joint, if one does not or has NaN; with
+    traced numbers the Program raises it when it runs.
     """
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
     for i in tree.independent:

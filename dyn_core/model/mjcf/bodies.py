@@ -272,8 +272,9 @@ def _mesh(
 
     Returns:
         Path of the file, below the mesh folder if it is there, else below the MJCF's
-        folder; three scale factors; and the transform from the frame of the file to the
-        mesh's centre and principal axes, where MuJoCo puts its frame.
+        folder (of XML the current one); three scale factors; and the transform from the
+        frame of the file to the mesh's centre and principal axes, where MuJoCo puts its
+        frame.
 
     Raises:
         ModelError: The mesh is not supported and `findings` is strict.

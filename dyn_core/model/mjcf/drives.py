@@ -38,8 +38,9 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
     of its actuator, if exactly one acts on the joint directly, and also within the
     actuatorfrcrange of the joint; joints without limits have no entry. A range that is
     not symmetric counts with its larger side. All other properties of actuators are
-    lost. `findings` gets a note on each actuator, and on each joint with a range that
-    is not symmetric.
+    lost. `driven` is None without actuators, and if one acts on another element than
+    joints and fixed tendons. `findings` gets a note on each actuator, and on each joint
+    with a range that is not symmetric.
     """
     m = mjcf.model
     count = len(m.actuator_trntype)

@@ -2,6 +2,8 @@
 
 Joints are numbered 0..n-1, links 0..n-2; link i goes from joint i to joint i+1. The
 plane is (x, y) with y upwards; angles turn from x to y. A link may have mass itself.
+The angle of joint 0 is that of link 0 from the x axis, of another joint i that of link
+i from link i-1; the last joint has none.
 
 The checks of make_chain's arguments raise ModelError for invalid values, with the name
 of the argument and the index.

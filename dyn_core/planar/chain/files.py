@@ -26,7 +26,8 @@ scheme: rk4                         # motion between events: rk4, semi_implicit,
 
 Joints are referred to by name or by index, 0..n-1. Values by joint (k_omega,
 k_v) are one number for all, a list of n, or a mapping of some. Only lengths and masses
-must be there.
+must be there. The first angle is that of link 0 from the x axis, others are from the
+previous link.
 
 Source: WAW-1.1, WAW-15.6.
 """
@@ -190,7 +191,7 @@ def save_chain(
 
     Args:
         chain: Planar chain.
-        path: Of the file; an existing file is replaced.
+        path: Of the file, in a folder that exists; an existing file is replaced.
         start: Initial state of a simulation, by name: x0, v0 (2), theta, theta_dot
             (n-1), as in from_angles; a missing entry is zero. None: no state is
             written.

@@ -116,7 +116,8 @@ class MovingChain:
             x, v: Positions and velocities, (n, 2) [m], [m/s]; v None for rest.
             dt: Step [s].
             window: Time constant with which errors of constraints decay [s]; None: 5
-                dt, infinite: errors are not corrected. See checked_window.
+                dt, infinite: errors are not corrected. Too short a one is a
+                SettingError; one below 5 dt, but for rk4, a DynWarning.
             scheme: Integration scheme between events: rk4, semi_implicit or quantum.
             halve_above: Maximum change of velocity by changed accelerations within a
                 step [m/s]: above it the step is halved; None: never.
