@@ -102,7 +102,8 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
 
     The part is position with --xyz alone, orientation with --rpy alone, else pose. With
     --pose, the pose is its seven numbers as an array (7,), not normalized; with --xyz
-    or --rpy it is a matrix (4, 4), in which a missing option counts as zeros.
+    or --rpy it is a matrix (4, 4), in which a missing option counts as zeros. An angle
+    of --rpy beyond a full turn gives a DynWarning.
 
     Args:
         arguments: Options, of which pose, xyz and rpy are read; None if not given.

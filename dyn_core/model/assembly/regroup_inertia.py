@@ -27,8 +27,9 @@ def regroup(tree: AnyTree) -> AnyTree:
     """Return a copy with inertia moved towards the base where that leaves zeros.
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
-    body with symbols in its inertia or placement passes none on. Inertia that reaches
-    the base is dropped: it has no effect on the joints. Frames are not changed.
+    body with symbols in its inertia or placement passes none on; symbols in the axis of
+    another revolute joint raise TraceError. Inertia that reaches the base is dropped:
+    it has no effect on the joints. Frames are not changed.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

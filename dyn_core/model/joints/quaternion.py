@@ -259,6 +259,8 @@ class Spherical(GroupJoint):
     ) -> Vector:
         """Return the correction of a body that rotates about a fixed point, 3 [rad/s].
 
+        It is added to the angular velocity after an explicit step.
+
         Args:
             H: Inertia about the point, (3, 3) [kg·m²].
             qd: Angular velocity before the step, (3,) [rad/s].
