@@ -560,8 +560,8 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ModelError: `joints` is no mapping, a joint is unknown, fixed in the file,
-                in a coupling or of a floating root, a position is not valid or differs
-                from that of a locked leader, or changed numbers would be lost.
+                in a Coupling or of a floating root, a position is not valid or
+                contradicts a locked leader's, or changed numbers would be lost.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         made = self.rebuilt(lock={**self.build.lock, **joints})
@@ -608,7 +608,7 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ModelError: Unknown joint, no Joint or one that does not fit a follower's
-                rule or a coupling, or changed numbers would be lost.
+                rule or a Coupling, or changed numbers would be lost.
 
         Source: KIM-2.4 (user-defined joints).
         """

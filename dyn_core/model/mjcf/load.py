@@ -232,9 +232,9 @@ def load_mjcf(
     The root link is `world`; bodies and sites with names are links. Joints have
     MuJoCo's order and names. Positions are MuJoCo's: q of a hinge or slide is its qpos,
     with `ref`; a free joint is floating, q = (x, y, z, qx, qy, qz, qw) in the world, qd
-    its twist in the body's axes, [angular; linear]; a ball joint is spherical. A joint
-    that an equality fixes has no coordinates, nor has the first of two joints in a
-    linear equality; other equalities are loops and couplings.
+    its twist in the body's axes, [angular; linear]; a ball joint is spherical, q =
+    (x, y, z, w). A joint that an equality fixes has no coordinates, nor has the first
+    of two joints in a linear equality; other equalities are loops and couplings.
 
     Elements that a Model cannot represent (actuators, sensors, tendons, ...) are listed
     in `model.warnings`, and in one ModelWarning.
