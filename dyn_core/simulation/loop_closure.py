@@ -198,7 +198,7 @@ def _regular(
         except SingularError as error:
             singular = error
         else:
-            f, A = _finite(model, f, A)
+            f, A = finite_rows(model, f, A)
             slides = np.flatnonzero(velocity_rows(model.loops))
             A[slides] = 0.0  # rows in velocities do not constrain the position
             return np.asarray(q), f, A
@@ -208,7 +208,7 @@ def _regular(
     raise singular
 
 
-def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
+def finite_rows(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
     """Return the residuals f (rows,) and the Jacobian A (rows, nv), unchanged.
 
     Raises:
@@ -269,7 +269,7 @@ def close_rates(
     q = one_state("q", q, model.nq)
     qd = one_state("qd", qd, model.nv).copy()
     f, A, _ = program(q, qd)
-    _finite(model, f, A)
+    finite_rows(model, f, A)
     driven = driven_rate(model, q, time)
     qd[free] -= np.linalg.pinv(A[:, free], rcond=RANK) @ (A @ qd + driven)
     rate = A @ qd + driven

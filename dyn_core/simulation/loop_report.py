@@ -14,6 +14,7 @@ from dyn_core.simulation.loop_closure import (
     close_loops,
     constraint_rows,
     driven_rate,
+    finite_rows,
     flipped_hinges,
 )
 from dyn_core.validation import one_state
@@ -92,8 +93,9 @@ def loop_report(
 
     Raises:
         ShapeError: An array has the wrong size.
-        numpy.linalg.LinAlgError: The Jacobian at q is not finite.
         SingularError: A loop has no direction at q.
+        NonFiniteError: A residual or an entry of the Jacobian is not finite at q; names
+            the row.
         UnsupportedError: `model` is no robot, or has driven joints and rolling
             constraints.
 
@@ -106,6 +108,7 @@ def loop_report(
     qdd = still if qdd is None else one_state("qdd", qdd, model.nv)
     rows = constraint_rows(model, time)
     f, A, bias = rows(q, qd)
+    finite_rows(model, f, A)
     names = model.loop_rows
     U, sizes, V = np.linalg.svd(A)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())

@@ -493,6 +493,15 @@ def test_bad_samples_change_nothing(standing, what):
     assert "silent" in run.law.warnings["sensor"]
 
 
+def test_a_refused_sample_does_not_name_the_link_of_the_sensor(standing):
+    """All samples of the right link were refused after one with NaN of another."""
+    run = standing({"cartesian.sensor_link": ""}, tared=False)
+    with pytest.raises(TargetError, match="finite numbers"):
+        run.send([np.nan] * 6, "link7")
+    run.send([0.0] * 6, "flange")
+    assert run.law.wrench.sensor.link == "flange"
+
+
 def test_old_samples_and_foreign_frames_are_refused(standing):
     """By the stamp; by the frame, where the messages name the link."""
     run = standing({"cartesian.sensor_link": ""}, tared=False)

@@ -217,6 +217,19 @@ def test_repair_contracts_and_keeps():
                     _near(moved[i] @ np.array(chain.constraints.s[i]), 0.0, 1e-14)
 
 
+@pytest.mark.parametrize("com", [1.0, 1.5])
+def test_repair_keeps_joints_without_weight(com):
+    """One on a line whose weight is zero became NaN; a negative one left its line."""
+    parts = {"link_masses": [1.0], "link_coms": [com], "link_inertias": [2.0]}
+    constraints = {"kind": ["line", "free"], "s": {0: (0.0, 1.0)}}
+    chain = make_chain([1.0], [0.0, 2.0], constraints=constraints, **parts)
+    state = ChainState(np.array([[0.1, 0.2], [1.3, 0.5]]), np.zeros((2, 2)))
+    repaired = repair_drift(chain, state)
+    np.testing.assert_array_equal(repaired.x[0], state.x[0])
+    assert np.isfinite(np.concatenate(repaired)).all()
+    assert abs(_errors(chain, repaired)[0]) < abs(_errors(chain, state)[0])
+
+
 def test_repair_keeps_momentum():
     for seed in range(10):
         chain, state = _drifted(seed, 5, kinds=("free",))

@@ -295,6 +295,9 @@ def test_a_residual_that_is_no_number_is_named():
         dyn.close_loops(model, model.neutral())
     with pytest.raises(dyn.NonFiniteError, match="loop odd, row 0"):
         dyn.close_rates(model, model.neutral(), np.ones(6))
+    with pytest.raises(dyn.NonFiniteError, match="loop odd, row 0"):
+        loop_report(model, model.neutral())
+    assert any("at zero loop odd, row 0" in x for x in describe(model))
 
 
 def test_info_shows_rows_mobility_and_gap():

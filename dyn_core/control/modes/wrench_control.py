@@ -126,7 +126,7 @@ class ForceTorqueSensor:
                     f" carries the tool: {', '.join(self._bearers)}",
                     "cartesian.sensor_link",
                 )
-            self._set(link)
+            self.set_link(link)
         self.seen: float | None = None
         self._reading = np.zeros(6)
         self.offset: np.ndarray | None = None
@@ -143,7 +143,7 @@ class ForceTorqueSensor:
             link = self._parents.get(link)
         return chain
 
-    def _set(self, link: str) -> None:
+    def set_link(self, link: str) -> None:
         """Set the sensor's link, the links that it carries, and their masses.
 
         A sensor that does not measure weights is treated as if it carried none. That
@@ -158,17 +158,15 @@ class ForceTorqueSensor:
         self._masses = np.array([[body.m, *body.h] for body in bodies], float)
 
     def check(self, frame: str) -> None:
-        """Check that the frame_id of a message is the sensor's link.
+        """Check that the frame_id of a message is the sensor's link; change nothing.
 
-        If the link is not known yet, and `frame` carries the tool and is moved by a
-        joint, it becomes the link.
+        If the link is not known yet, `frame` must be one that carries the tool and is
+        moved by a joint.
 
         Raises:
-            TargetError: `frame` is another link or empty, or cannot become the link.
+            TargetError: `frame` is another link or empty, or cannot be the link.
         """
-        if not self.link and frame in self._bearers:
-            self._set(frame)
-        if frame != self.link or not frame:
+        if frame not in ([self.link] if self.link else self._bearers):
             valid = self.link or f"a link that carries the tool: {self._bearers}"
             raise TargetError(f"{SENSOR}: frame_id is '{frame}'; valid: {valid}")
 
@@ -340,8 +338,11 @@ class WrenchControl:
                 force.
         """
         law, host = self._law, self._law.host
-        self.sensor.check(host.parameters["cartesian.sensor_link"] or message.frame)
+        link = host.parameters["cartesian.sensor_link"] or message.frame
+        self.sensor.check(link)
         x = law.targets.receive(message)
+        if not self.sensor.link:  # that of the first valid sample
+            self.sensor.set_link(link)
         acts = law.targets.R is not None and host.safety.running is None
         rests = acts and host.enabled and not law.targets.share
         rests = rests and bool((np.abs(host.samples.qd) <= REST).all())

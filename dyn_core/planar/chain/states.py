@@ -176,7 +176,7 @@ def repair_drift(
         if kind == GUIDED:
             mobile[i] = np.zeros((2, 2))
         elif kind == LINE:
-            mobile[i] = mobile[i] - np.outer(s, s) / chain.weights[i]
+            mobile[i] = mobile[i] @ (np.eye(2) - np.outer(s, s))
     for part, nominal in ((x, True), (v, False)):
         for i, length in enumerate(chain.lengths):
             c = x[..., i + 1, :] - x[..., i, :]
