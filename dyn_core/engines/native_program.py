@@ -335,7 +335,7 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         Raises:
             CompileError: LLVM failed, or the code on disk cannot be loaded.
-            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid, if it compiles.
+            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
         """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes

@@ -43,9 +43,9 @@ class _Computing(Number):
                 "require": condition, error class, item.
 
         Returns:
-            A number of this class, or a bool for a comparison; for "loop" the state
-            when its condition is false or after the maximum of rounds, a tuple; for
-            "require" None.
+            A number of this class; a bool for lt, le, eq, and, or, not; for "loop" the
+            state when its condition is false or after the maximum of rounds, a tuple;
+            for "require" None.
 
         Raises:
             UnsupportedError: The operation is not supported.
@@ -73,7 +73,7 @@ class _Computing(Number):
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
         """Return the result of an operation of OPERATIONS on plain values.
 
-        It is a number of this class, or a bool for a comparison. Subclasses implement
+        It is a number of this class, or a bool for a condition. Subclasses implement
         it; this class raises NotImplementedError.
         """
         raise NotImplementedError

@@ -399,7 +399,7 @@ def pointers(addresses: Sequence[int]) -> Any:
 
 
 def offsets(sizes: Sequence[int], item: int) -> list[int]:
-    """Return the offset of each port [bytes], for ports one behind the other in memory.
+    """Return the offset of each port [bytes], for ports without gaps in memory.
 
     Args:
         sizes: Numbers of values of the ports.

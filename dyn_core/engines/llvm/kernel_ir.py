@@ -7,8 +7,8 @@
         rows first..last - 1 of C-order arrays, at least `width` of them. strides:
         bytes from row to row of each input, 0 for an input shared by all rows. status:
         one int64 for each row, from row 0 on; not written without requirements
-    streamed(...) -> as batch, for results that are not in the cache: they are written
-        past it where the blocks of an array begin at a multiple of a vector's size
+    streamed(...) -> as batch, for results that are not in the cache: all blocks but the
+        last are written past it if they begin at a multiple of a vector's size
     blocked(in, out, status, first, last, s) -> as batch
         blocks first..last - 1 of arrays (blocks, size, width)
 

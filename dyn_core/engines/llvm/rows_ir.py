@@ -214,11 +214,11 @@ def gather(lanes: int) -> str:
 def scatter(lanes: int) -> str:
     """Return the LLVM IR of `@scatter(from, n, to)`, the reverse of @gather.
 
-    It reads the n vectors, and those that fill the last group, and writes
-    group_of(lanes) contiguous rows of n numbers. Masked stores are slow on many
-    machines. A full vector at the partial end of a row extends into the next rows,
-    which are written later; only the last row needs a mask, and every row where n is
-    below half a group.
+    It reads the n vectors, and those that fill the last group, aligned as those of
+    @gather, and writes group_of(lanes) contiguous rows of n numbers. Masked stores are
+    slow on many machines. A full vector at the partial end of a row extends into the
+    next rows, which are written later; only the last row needs a mask, and every row
+    where n is below half a group.
 
     Args:
         lanes: Lanes of the block, of type Lanes for float32.

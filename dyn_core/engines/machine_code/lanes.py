@@ -199,8 +199,8 @@ class LaneCode:
     def to_whole(self, x: TypedValue) -> TypedValue:
         """Return a float as an int, rounded towards zero.
 
-        Out of range it is arbitrary. In lanes it is the int of the first lane that is
-        alive; lanes with another int are dropped.
+        It is arbitrary for NaN and beyond 64 bits. In lanes it is the int of the first
+        lane that is alive; lanes with another int are dropped.
         """
         whole = f"<{self.lanes} x i64>" if self.lanes else "i64"
         number = self.new(f"fptosi {self.float} {x.name} to {whole}")

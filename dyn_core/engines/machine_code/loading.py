@@ -155,9 +155,9 @@ class CompiledFunction:
 
     @property
     def loaded(self) -> bool:
-        """Whether the machine code is there, so that a call waits for no compiler.
+        """Whether the machine code is loaded, so that a call waits for no compiler.
 
-        False where machine code is off.
+        Code on disk is not; nothing is loaded here. False where machine code is off.
         """
         return self._loaded is not None
 
@@ -233,11 +233,11 @@ class CompiledFunction:
         The arrays are referenced, not copied: their numbers may change between calls;
         their sizes and the fields of records may not. The returned function takes all
         numbers as positional arguments, in order. It does not check them as __call__
-        does: ctypes raises ArgumentError for a wrong type and truncates ints to 64
-        bits. In the checked form it raises IndexError and ZeroDivisionError. Where
-        machine code is off, it calls the Python function and raises its errors; surplus
-        numbers are ignored, and a missing one raises RuntimeError. Not valid with
-        lanes.
+        does: ctypes raises ArgumentError for a wrong type, TypeError for a missing
+        number, and truncates ints to 64 bits. In the checked form it raises IndexError
+        and ZeroDivisionError. Where machine code is off, it calls the Python function
+        and raises its errors; surplus numbers are ignored, and a missing one raises
+        RuntimeError. Not valid with lanes.
 
         Args:
             arguments: All arguments that are not numbers, in order.

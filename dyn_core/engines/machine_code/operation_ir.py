@@ -59,6 +59,8 @@ _VALID: dict[type, str] = {
 def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write `where(condition, a, b)`; return its value. Both a and b are evaluated.
 
+    A MASK selects floats in each lane; for ints and bools it is voted, see LaneCode.
+
     Args:
         writer: Writer of the calling function.
         node: The call, with three arguments.

@@ -174,7 +174,7 @@ class ProductArrays:
         return array
 
     def _place(self, k: int, array: Array) -> None:
-        """Set the array of the result of product k; add the locations of its items."""
+        """Add the array of product k to `results`, its items' locations to `_spots`."""
         self.results[k] = array
         for x in self._items[k]:
             if x >= 0:

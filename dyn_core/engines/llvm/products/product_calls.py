@@ -184,7 +184,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether results are copied by tables: the Schedule has over 2000 runs."""
+        """Whether tables copy results: over 2000 runs in all products, see `_runs`."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0
