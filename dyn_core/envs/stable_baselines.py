@@ -25,12 +25,11 @@ except ImportError as error:
 class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     """Environments of one task that step together, for Stable-Baselines3.
 
-    The arrays that a step has written are returned, without a copy. An environment that
-    finishes is reset in the same step; its info then has terminal_observation,
-    TimeLimit.truncated, and `episode` with the sum of rewards r, the number of steps l
-    and the seconds t since construction, so that no Monitor is needed. A row whose
-    motion diverged has {"diverged": True}. All rows draw from one generator; `seed`
-    seeds it.
+    Each step returns new arrays. An environment that finishes is reset in the same
+    step; its info then has terminal_observation, TimeLimit.truncated, and `episode`
+    with the sum of rewards r, the number of steps l and the seconds t since
+    construction, so that no Monitor is needed. A row whose motion diverged has
+    {"diverged": True}. All rows draw from one generator; `seed` seeds it.
 
     Attributes:
         vector: The TaskVectorEnv.

@@ -268,7 +268,7 @@ class TaskVectorEnv(
 
 
 def checked_rows(num_envs: int) -> int:
-    """Return num_envs as int; raise SettingError unless it is whole and at least 1."""
+    """Return num_envs; raise SettingError unless it is an integer of at least 1."""
     whole = isinstance(num_envs, Integral) and not isinstance(num_envs, bool)
     if not whole or num_envs < 1:
         message = f"num_envs must be a whole number >= 1, got {num_envs!r}"

@@ -543,7 +543,7 @@ def _minus(numbers: CNumbers) -> str:
 def _sqrt(numbers: CNumbers) -> str:
     """Return the C code of the square root, with an instruction for known compilers.
 
-    Elsewhere it calls sqrt of <math.h>. P_ stands for the prefix of names.
+    Elsewhere it calls sqrt or sqrtf of <math.h>. P_ stands for the prefix of names.
     """
     double = numbers is DOUBLE
     return _SQRT.format(

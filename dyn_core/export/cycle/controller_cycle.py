@@ -255,10 +255,12 @@ def control_cycle(
 
 
 def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
-    """Return the attributes of Rules or bounds that differ from usual ones, by name.
+    """Return the attributes of Rules or bounds that differ from usual ones.
+
+    They are by the attribute's name alone.
 
     Args:
-        name: rules, bounds or state_bounds.
+        name: rules, bounds or state_bounds; used for None only.
         part: Rules, Bounds or StateBounds. For None the result is {name: None}.
         usual: An object of the same class with the usual values.
     """

@@ -9,7 +9,8 @@ the rules.
 
 Returned are a tuple of the effort, (nv,) [N·m | N]; the next `state`; and `report`,
 (5,): status, number of the fault, its value, its bound, and 1 if the effort was beyond
-a limit, else 0. A cycle never fails.
+a limit, else 0. A cycle never fails: the last good effort replaces the law's if that,
+or an input of the law, is not finite.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
         tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)), unless stopped
 
     Inputs and outputs are those of TRACKING_CYCLE: effort, state_next and report are
-    returned. The last good effort replaces the law's if that, or an input of the law,
-    is not finite.
+    returned.
 
     Args:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s].
@@ -125,14 +125,16 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
 
     Args:
         target_pose: Position [m] and quaternion x, y, z, w, (7,).
-        target_twist, target_wrench, target_stiffness: (6,) each, angular first.
+        target_twist, target_wrench, target_stiffness: (6,) each, angular first [rad/s;
+            m/s], [N·m; N], [N·m/rad; N/m]; like the pose, in the axes of its frame.
         frames: Frames of the four targets in the base, in the order of `news`, (4, 12):
             the three rows of [R p] one after the other.
         news: 1 for each target that is new (pose, twist, wrench, stiffness), then 1 if
             the input `stiffness` is new, (5,).
         stiffness: Stiffness of the tool, (6, 6) [N·m/rad; N/m].
         ratio: Damping ratio of each axis, (6,).
-        energy_limit, rest_stiffness, rest_damping: Inputs of the law.
+        energy_limit, rest_stiffness, rest_damping: Inputs of the law: a number above 0
+            [J], (nv,) [N·m/rad | N/m] and (nv,) [N·m·s/rad | N·s/m].
         target_limits: target_timeout [s], target_jump, one number [rad and m], and the
             largest rates of angular and other stiffness [N·m/(rad s), N/(m s)], (4,).
         law: Slot, the law whose effort is limited and checked.

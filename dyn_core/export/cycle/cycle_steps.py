@@ -354,7 +354,9 @@ class Cycle:
         return logical_and(silent, logical_not(self.new))
 
     def _of_silence(self, carried: Any, was: Any) -> Any:
-        """Return the effort without a fresh state, (nv,): `carried` in a ramp, then 0.
+        """Return the effort without a fresh state, (nv,).
+
+        It is `carried`, not scaled, as long as a ramp lasts, then 0.
 
         The ramp ends stop_time after the state became stale; in a stop that began
         earlier, stop_time after its begin. There is no ramp, and the effort is zero at
@@ -621,7 +623,7 @@ class Cycle:
 
 
 def _place(cycle: Cycle, name: str) -> float:
-    """Return the number of a fault in FAULTS, as in fault_names.
+    """Return the number of a fault in FAULTS, counted from 1 in fault_names.
 
     Args:
         cycle: Cycle of the robot.

@@ -142,10 +142,11 @@ class ToolCycle(Cycle):
     def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
         """Append the answer to target k; return the condition that it is used.
 
-        A target is used if it is new, the law follows targets, its frame is finite, its
-        numbers are finite and within ±1e7, and both conditions hold. Otherwise the
-        answer is the first of the other ANSWERS that applies; 3 is for a frame or
-        numbers that are not finite, and for numbers beyond ±1e7.
+        Calls come in the order of k. A target is used if it is new, the law follows
+        targets, its frame is finite, its numbers are finite and within ±1e7, and both
+        conditions hold. Otherwise the answer is the first of the other ANSWERS that
+        applies; 3 is for a frame or numbers that are not finite, and for numbers beyond
+        ±1e7.
 
         Args:
             k: Number of the target: 0 pose, 1 twist, 2 wrench, 3 stiffness.
