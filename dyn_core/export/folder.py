@@ -455,7 +455,8 @@ def _binary(
 def shared_library(made: ObjectFile, target: Target) -> bytes:
     """Return the bytes of an object linked as a shared library by a C compiler.
 
-    It is the compiler in $CC, or cc, or for another processor the one in `target.link`.
+    It is the compiler in $CC, else cc, if `target.link` begins with cc; else the one in
+    `target.link`.
 
     Raises:
         UnsupportedError: The target loads no shared libraries.
@@ -647,9 +648,9 @@ def _in_software(x: Interface, target: Target) -> str:
 def _command(x: Interface, target: Target, form: str, binary: str) -> str:
     """Return the shell command that compiles the check program PREFIX_check.c.
 
-    It runs in the folder of the export: target.link for an object, which need not
-    compile it (WebAssembly), and for C source, but cc for WebAssembly and a shared
-    library. It names no output file.
+    It runs in the folder of the export, and names no output file. It is target.link,
+    which for an object of WebAssembly only links; cc for a shared library, and for C
+    source on WebAssembly.
 
     Args:
         x: Interface of the export.

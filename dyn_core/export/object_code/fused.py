@@ -42,8 +42,8 @@ _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return the condition that x y + z needs no scaling.
 
-    It holds if |x y| is from 2**-960 to 2**990, and |x|, |y| and |z| are below 2**990;
-    z may be zero. This is a condition of the generated code, as are all results of such
+    It holds if 2**-960 < |x y| < 2**990, and |x|, |y| and |z| are below 2**990; z may
+    be zero. This is a condition of the generated code, as are all results of such
     functions here.
 
     Args:
@@ -176,7 +176,8 @@ def _odd_sum(b: Any, x: Any, y: Any) -> Any:
 def _normal(b: Any, x: Any) -> tuple[Any, Any]:
     """Return the mantissa of a number, in [1, 2) with its sign, and its exponent.
 
-    Subnormal numbers are scaled, too. For zero, infinity and NaN they have no meaning.
+    The exponent is a whole number. Subnormal numbers are scaled, too. For zero,
+    infinity and NaN they have no meaning.
     """
     tiny = b.intrinsic("fabs", x).compare("lt", 2.0**-1022)
     bits = b.select(tiny, x * 2.0**54, x).bits()
@@ -190,7 +191,7 @@ def _power_of_two(k: Any) -> Any:
 
 
 def _times_power(x: Any, k: Any) -> Any:
-    """Return x 2**k, rounded, as a product with two normal numbers.
+    """Return x 2**k by two products with normal numbers, each rounded.
 
     k is a whole number, within about twice the range of exponents.
     """

@@ -173,7 +173,7 @@ def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
 
     Args:
         urdf: Text of the robot.
-        model: The same robot.
+        model: The same robot; joints of one coordinate each, else ValueError.
         plugin: Name of the component's class.
 
     Raises:

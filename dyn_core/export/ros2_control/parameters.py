@@ -51,7 +51,7 @@ def cpp_number(x: float) -> str:
 
 
 def cpp_numbers(row: Iterable[float]) -> str:
-    """Return numbers as expressions of C++, separated by commas."""
+    """Return numbers as expressions of cpp_number, separated by commas."""
     return ", ".join(map(cpp_number, row))
 
 
