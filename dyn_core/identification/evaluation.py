@@ -155,12 +155,12 @@ class Evaluation:
         """Identify the robot's parameters from this motion, see dyn.identify.
 
         Each row averages samples, of measured as of computed joint forces, over 5 ms;
-        there are at least four rows in a period of the filter. Joint forces are not
-        filtered, because filtering would smear dry friction where a joint reverses.
-        Without joint_friction the model's friction counts for nothing, unless a law is
-        sought. Defaults are partial=True, consistent=True,
-        friction=self.joint_friction, and friction_speed=True for each law with dry
-        friction.
+        there are at least four rows in a period of the filter. Of a long motion evenly
+        spaced parts are used. Joint forces are not filtered, because filtering would
+        smear dry friction where a joint reverses. Without joint_friction the model's
+        friction counts for nothing, unless a law is sought. Defaults are partial=True,
+        consistent=True, friction=self.joint_friction, and friction_speed=True for each
+        law with dry friction.
 
         Args:
             delay: Whether the joint forces may be delayed; the delay is then

@@ -197,7 +197,7 @@ def base_of(
         values: Parameters of the robot, (n,), for the values of the base parameters.
         tolerance: Relative threshold for singular values of the scaled columns. Columns
             whose length is below it relative to those of their kind count as zero, and
-            regrouping factors below it are set to zero.
+            regrouping factors of scaled columns below it, or 1e-10, are set to zero.
 
     Raises numpy's LinAlgError if a row is not finite.
     """

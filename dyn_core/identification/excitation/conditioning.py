@@ -48,7 +48,8 @@ def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
     """Return the name of the joint whose parameters are hardest to distinguish.
 
     It has the largest share of the right singular vector for the smallest singular
-    value; bodies that follow a joint count as its own.
+    value of the rows, columns scaled to unit length; bodies that follow a joint count
+    as its own.
 
     Args:
         model: Robot.

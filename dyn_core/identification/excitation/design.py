@@ -1,8 +1,6 @@
 """Design of motions that excite the base parameters of a robot within its limits.
 
-The optimiser is an augmented Lagrangian method with L-BFGS as inner minimisation.
-
-The design as an optimisation problem:
+An augmented Lagrangian method with L-BFGS as inner minimisation solves this problem:
 
     minimise log cond(Y diag(1 / |Y_k|)) - (signal / n) sum_k log |Y_k|
     so that |c| <= 1
@@ -393,7 +391,8 @@ def excite(
         rotors: Whether the inertia of rotors is among the parameters.
         signal: Weight of the columns' lengths; 0: the condition number alone.
         start: Positions at start and end, (nv,); None: optimised, too [rad | m].
-        position_scale: Used fraction of the position ranges, at their middles, up to 1.
+        position_scale: Used fraction of the position ranges, at their middles, up to 1;
+            a turning joint without a limit has a range of one turn.
         velocity_scale, effort_scale: Used fractions of limits, given ones too, up to 1.
         velocity_limits, acceleration_limits, effort_limits: Limits by joint name, SI;
             they replace the model's; without an acceleration limit a joint has none.
@@ -408,8 +407,8 @@ def excite(
         engine: Engine of the Programs; None: the default.
 
     Raises:
-        SettingError: An option is invalid, a limit (not of acceleration) is missing, or
-            no parameter affects the joint forces.
+        SettingError: An option is invalid, no parameter affects the joint forces, or a
+            limit of velocity or effort, or of a sliding joint's position, is missing.
         UnsupportedError: `model` is no robot, has loops or driven joints, a mesh needs
             the extra `collision`, or the engine is unknown.
         ModelError: A mesh cannot be used; names the link.

@@ -66,7 +66,10 @@ class PathForces:
 
     @property
     def linear(self) -> bool:
-        """Whether the joint forces are linear in all sought parameters of the paths."""
+        """Whether the paths are linear: payload, damping, dry friction or armature.
+
+        Others, such as stiffness, count as nonlinear. True without paths.
+        """
         kinds = {path.rpartition(".")[2] for path in self.unknowns.paths}
         return kinds <= {
             "payload", "damping", "friction", "friction_asymmetry", "armature",
@@ -109,7 +112,10 @@ class PathForces:
         return tau, slopes[..., list(unknowns.chosen)]
 
     def averaged(self, function: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return function(q, qd, qdd), averaged over samples; one row for each mean."""
+        """Return function(q, qd, qdd) as means over `average` samples, (rows, ...).
+
+        An incomplete last group is left out; the only group is then not averaged.
+        """
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
@@ -224,7 +230,7 @@ class Measurements:
             arrays: q (samples, nq), then qd, qdd and tau, (samples, nv).
             rate: Time derivative of tau, (samples, nv), or None.
             average: Number of consecutive samples that each row averages; an incomplete
-                last group is left out, unless it is the only one.
+                last group is left out, or if it is the only one, not averaged.
             robust: Whether large residuals count less.
 
         Raises UnsupportedError for a robot with loops and a layout.
