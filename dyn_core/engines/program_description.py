@@ -43,7 +43,7 @@ class BuildRequest(Protocol):
 
     @property
     def choices(self) -> Mapping[str, Any]:
-        """All keyword arguments of build."""
+        """Keyword arguments that were given to build."""
 
 
 class DescribedProgram(Protocol):
@@ -110,7 +110,7 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 def page(program: DescribedProgram) -> str:
     """Return the help page of a Program.
 
-    It has the title, all build options, the call, the lines of `_quaternions`, and the
+    It has the title, all given build options, the call, the lines of `_quaternions`, and the
     page of the solver.
     """
     outputs = ", ".join(port.name for port in program.outputs)

@@ -158,8 +158,8 @@ class TiedBlock:
             program: Program.
             inputs, outputs: For each Port a float64 array (blocks, ..., lanes), C-order
                 and aligned, with as many numbers in each lane as the Port has; the
-                dtype is not checked. If either is None: new arrays of zeros for one
-                block. Only machine code takes arrays, which is not checked.
+                dtype is not checked. If either is None, both are new arrays of zeros
+                for one block. Only machine code takes arrays, which is not checked.
 
         Raises:
             ShapeError: An array has another size or memory layout.

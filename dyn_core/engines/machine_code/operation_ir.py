@@ -380,7 +380,7 @@ class Operations(Expressions):
     def _truth(self, node: ast.expr) -> str:
         """Return the register (i1) of a number as a condition, true unless it is zero.
 
-        Floats in lanes are voted to one condition.
+        NaN is true, too. Floats in lanes are voted to one condition.
 
         Args:
             node: Expression of an int, float or bool, or a condition.

@@ -104,8 +104,8 @@ def _of_file(
 def _content(code: CodeType) -> tuple[Any, ...]:
     """Return bytecode, names and numbers of a code object, for comparison.
 
-    Line numbers, docstrings and other single texts are not part of it; a constant
-    tuple is, as in `return 1.0, 2.0`.
+    Line numbers, nested code, docstrings and other single texts are not part of it; a
+    constant tuple is, as in `return 1.0, 2.0`.
     """
     numbers = [x for x in code.co_consts if isinstance(x, int | float | tuple)]
     return code.co_code, code.co_names, code.co_varnames, repr(numbers)
