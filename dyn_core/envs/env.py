@@ -45,7 +45,7 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
 
     Raises:
         ModelError: The task or an attribute is unknown, or an attribute is invalid.
-        SettingError: Another argument is invalid.
+        SettingError: Another argument, or a function of a RobotTask, is invalid.
         UnsupportedError: The task's stepping does not support its world; the engine is
             unknown; or there is a render mode, and matplotlib is not installed.
         ShapeError: A function of a RobotTask returns arrays of another shape.

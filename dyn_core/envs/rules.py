@@ -77,6 +77,7 @@ def changed_task(
 
     Raises:
         ModelError: The task or an attribute is unknown, or a value is invalid.
+        SettingError: A function of a RobotTask gets a Solver or no function.
     """
     chosen = named_task(task)
     valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]

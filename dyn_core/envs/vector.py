@@ -66,7 +66,7 @@ class TaskVectorEnv(
 
     Raises:
         ModelError: The task or an attribute is unknown, or an attribute is invalid.
-        SettingError: Another argument is invalid.
+        SettingError: Another argument, or a function of a RobotTask, is invalid.
         UnsupportedError: The task's stepping does not support its world; `engine` or
             `threads` is invalid; or there is a render mode, and matplotlib is not
             installed.
@@ -113,7 +113,10 @@ class TaskVectorEnv(
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return unset observations (num_envs, no) and rewards (num_envs,), float64."""
+        """Return new arrays, not set: observations (num_envs, no), rewards (num_envs,).
+
+        Both are float64.
+        """
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(
