@@ -274,6 +274,8 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
 def notice(model: str, kernel: str = "") -> tuple[str, ...]:
     """Return the lines at the head of each file of an export: licence and hashes.
 
+    They have no comment marks.
+
     Args:
         model: Hash of the robot; empty for other systems, written as none.
         kernel: Hash of the kernel; empty: it is left out.

@@ -46,7 +46,8 @@ class TestVector:
 def bits(values: np.ndarray) -> list[str]:
     """Return the bits of floating-point numbers as hexadecimal digits.
 
-    Each number has a string of 16 digits for float64, 8 for float32, in C order.
+    Each number has a string of 16 digits for float64, 8 for float32, highest first; the
+    numbers are in C order.
     """
     digits = 2 * values.dtype.itemsize
     whole = values.view(np.uint64 if digits == 16 else np.uint32)

@@ -420,8 +420,8 @@ class CFunctions:
     def _far(self) -> str:
         """Return the C code of PREFIX_far(x, *r, *low, *n): reduction of a large angle.
 
-        The results are those of far_angles.reduced, for |x| >= 2**19, stored at the
-        pointers; n is a uint64_t, the others are doubles.
+        The results, for |x| >= 2**19, are stored at the pointers; n is a uint64_t, the
+        others are doubles: x = n pi/2 + r + low modulo 2 pi, |r| <= pi/4.
         """
         b = self._code(is_fused=False)
         r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))
@@ -562,8 +562,8 @@ def _sqrt(numbers: CNumbers) -> str:
 def _floor(numbers: CNumbers) -> str:
     """Return the C code of a function that rounds down to an integer.
 
-    From 2**52 (float: 2**23) on all numbers are integers and returned as they are. P_
-    stands for the prefix of names.
+    From 2**52 (float: 2**23) on all numbers are integers and returned as they are, and
+    so are infinities and NaN. P_ stands for the prefix of names.
     """
     large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
     return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)

@@ -112,7 +112,7 @@ class CSource(NamedTuple):
 def write_c(
     program: NativeProgram, interface: Interface, exact: bool = True
 ) -> CSource:
-    """Return a Program as C99, with the scratch memory that a call needs [bytes].
+    """Return a Program for one state as C99, with the scratch memory of a call [bytes].
 
     Args:
         program: Program that is exported.

@@ -187,7 +187,7 @@ class _TableWriter:
         return f"ptr {self._array([self.field(x) for x in value])}"
 
     def ports(self, ports: Sequence[PortInterface]) -> str:
-        """Define an array of ports in `lines`; return its name, or "null" for none."""
+        """Define an array of ports in `lines`; return its name, "@...", or "null"."""
         rows = []
         for port in ports:
             fields = [self.field(value) for value in _port_values(port)]
@@ -196,7 +196,7 @@ class _TableWriter:
         return self._array(rows)
 
     def _array(self, fields: Sequence[str]) -> str:
-        """Define an array in `lines`; return its name, or "null" for no field.
+        """Define an array in `lines`; return its name, with @, or "null" for no field.
 
         Args:
             fields: Entries with their type, all of one type.
@@ -214,7 +214,7 @@ class _TableWriter:
         return name
 
     def _string(self, text: str) -> str:
-        """Define a zero-terminated string, in UTF-8; return its name.
+        """Define a zero-terminated string, in UTF-8; return its name, with @.
 
         Equal strings share one.
         """

@@ -251,13 +251,13 @@ class ToolCycle(Cycle):
         self.leads = where(self.acts, 1.0, where(self.broke, 0.0, self.leads))
 
     def _advance(self) -> None:
-        """Advance reference and stiffness to this cycle, if the law or a stop acts.
+        """Advance reference (turn, place) and stiffness, if the law or a stop acts.
 
         Sets `v` and `f` in any case: the last twist and wrench, which fade (see
         _share). A reference that would be farther than target_jump [rad and m] from the
         tool, and farther than before, or would turn by more in this cycle, does not
-        move, and `v` is zero. The stiffness nears `goal` by at most stiffness_rate;
-        led_at becomes the time of this cycle.
+        move, and `v` is zero. All entries of the stiffness near `goal` in proportion,
+        none faster than its stiffness_rate; led_at becomes the time of this cycle.
         """
         timeout, jump, *rates = (self.tool["target_limits"][k] for k in range(4))
         step = maximum(self.t - self.led_at, 0.0)
@@ -296,7 +296,7 @@ class ToolCycle(Cycle):
 
         Args:
             since: Time of receipt of the target [s].
-            timeout: target_timeout [s].
+            timeout: target_timeout, above 0 [s].
         """
         age = (self.t - since) / timeout
         return minimum(maximum((1.0 - age) / (1.0 - FULL), 0.0), 1.0)
@@ -341,7 +341,7 @@ def _turned(R: Matrix, six: Any) -> Vector:
 
 
 def _quaternion(R: Matrix) -> Vector:
-    """Return the quaternion x, y, z, w of a rotation matrix."""
+    """Return the quaternion x, y, z, w of a rotation matrix, with w >= 0."""
     return quat_exp(log3(R))
 
 

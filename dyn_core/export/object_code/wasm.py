@@ -84,7 +84,7 @@ class _WasmReader:
         return number - (1 << bits) if number >> (bits - 1) else number
 
     def take(self, count: int) -> bytes:
-        """Return the next `count` bytes; fewer at the end of the data."""
+        """Return the next `count` bytes; at the end fewer, and `place` passes it."""
         self.place += count
         return self.data[self.place - count : self.place]
 

@@ -118,7 +118,8 @@ def controller_package(
             cartesian_impedance or operational_space (LAWS), any of these with _cycle
             behind it, or cartesian (TOOL).
         model: Robot; joints of one coordinate each.
-        folder: Folder of the package; its last part is the name of the package.
+        folder: Folder of the package; its last part is the name of the package. Files
+            of an earlier export are replaced if nobody changed them.
         urdf: Text of the robot's URDF, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle
             except inputs, and update_rate, the rate that the package is made for, whole

@@ -41,7 +41,8 @@ def hardware_package(
     Args:
         stepper: Name of a solver of STEP.
         model: Robot; joints of one coordinate each.
-        folder: Folder of the package; its last part is the name of the package.
+        folder: Folder of the package; its last part is the name of the package. Files
+            of an earlier export are replaced if nobody changed them.
         urdf: Text of the robot's URDF.
         options: Options of the solver, except inputs and dtype, which the hardware
             component fixes; and max_step, the longest step in time, from 1e-6 to 0.1,
