@@ -157,7 +157,8 @@ def identify(
             invalid.
         SettingError: An option is invalid, or most_evaluations or progress is given for
             a fit without bounds, consistency and parameter paths.
-        UnsupportedError: `model` is no robot, has no joint, or has loops.
+        UnsupportedError: `model` is no robot, has no joint, or has loops; or a path
+            belongs to the robot as a whole and is not gravity.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
     identification of robots with power model, ICRA 1997 (weights of the rows); P.

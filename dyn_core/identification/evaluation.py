@@ -188,7 +188,8 @@ class Evaluation:
         recording (between gaps) are left out.
 
         Args:
-            seconds: Delay of the joint forces, as in `Identification.delay` [s].
+            seconds: Delay of the joint forces, as in `Identification.delay`, of any
+                sign [s].
 
         Raises:
             SettingError: The delay is not a finite number.
@@ -361,7 +362,8 @@ def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
     """Return indices of samples: every `thin`-th block of `step` consecutive samples.
 
-    `count` is the number of all samples; an incomplete last block is left out.
+    The first block is included. `count` is the number of all samples; an incomplete
+    last block is left out.
     """
     blocks = np.arange(count // step * step).reshape(-1, step)
     return np.asarray(blocks[::thin].ravel())

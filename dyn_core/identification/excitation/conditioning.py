@@ -32,7 +32,7 @@ def condition_number(rows: np.ndarray) -> float:
 
         largest / smallest singular value of Y diag(1 / |Y_k|)
 
-    It is infinite if a column or the smallest singular value is zero.
+    It is infinite if a column or the smallest singular value is zero, and for NaN.
 
     Args:
         rows: Y, (rows, columns), with at least as many rows as columns.

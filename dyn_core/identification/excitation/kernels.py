@@ -137,7 +137,8 @@ def moving_points(model, q, points):  # type: ignore[no-untyped-def]
     Args:
         model: Robot with joints of one coordinate.
         q: Joint position, (nq,).
-        points: For each point the index of its body and body coordinates (i, x, y, z).
+        points: For each point the index of its body, 0 for the base, and its body
+            coordinates (i, x, y, z) [m].
 
     Source: RBDA, section 4.2.
     """

@@ -262,7 +262,8 @@ def closest_on_segments(
     """Return the parameters (s, t) of the closest points of two segments, (...) each.
 
     s belongs to the first segment and t to the second; they are 0 at the first end and
-    1 at the other. Parallel segments have arbitrary ones of their closest points.
+    1 at the other. Parallel segments have arbitrary ones of their closest points; a
+    segment may have length 0.
 
     Args:
         first, second: End points of the segments, (2, 3, ...) [m].

@@ -380,7 +380,7 @@ class Measurements:
         return float((sizes**2).sum())
 
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
-        """Return the root mean square of the residual, (nv,) [N·m | N].
+        """Return the root mean square of the residual, unweighted, (nv,) [N·m | N].
 
         Args:
             z: Parameters, (n,).
