@@ -110,8 +110,8 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 def page(program: DescribedProgram) -> str:
     """Return the help page of a Program.
 
-    It has the title, all given build options, the call, the lines of `_quaternions`, and the
-    page of the solver.
+    It has the title, all given build options, the call, the lines of `_quaternions`,
+    and the page of the solver.
     """
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver

@@ -69,6 +69,8 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     Args:
         program: Program to be evaluated.
         seed: Seed of the random numbers.
+
+    Raises CompileError if the kernel cannot be compiled.
     """
     rows: list[tuple[np.ndarray, np.ndarray, int]] = []
     rng = np.random.default_rng(seed)

@@ -142,8 +142,9 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 
     Raises:
         SettingError: The extension is another one, or the file cannot be written.
-        ModelError: No robot can have the model's parameters, or a file that it was read
-            from is not valid any more.
+        ModelError: No robot can have the model's parameters; a file that it was read
+            from is not valid any more; the plug of a fixed joint changed; or gears,
+            loops or the like were read from no file.
     """
     file = Path(path)
     check_file(file, (".yaml",))
@@ -164,8 +165,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
     Raises:
         SettingError: The extension is unknown, or a file cannot be written.
-        ModelError: No robot can have the model's parameters; or, for .urdf, the robot
-            was not read from a URDF file, or that is gone.
+        ModelError: No robot can have the model's parameters; a file that it was read
+            from is not valid any more; the plug of a fixed joint changed; gears, loops
+            or the like were read from no file; or, for .urdf, the robot was not read
+            from a URDF file, or that is gone.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):
@@ -192,8 +195,8 @@ def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> N
     such a file, or if it is gone, it has only these. Armatures, rotors included, of the
     model's joints are in the section joints; the sections armature and rotors keep
     other joints, such as locked ones. An existing file at `path` is replaced. Raises
-    ModelError if no robot can have the model's parameters or the sidecar cannot be
-    read, OSError if the file cannot be written.
+    ModelError if no robot can have the model's parameters, the sidecar cannot be read,
+    or as _changed_geometry; OSError if the file cannot be written.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar

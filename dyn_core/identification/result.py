@@ -393,9 +393,10 @@ class Identification:
                 files are replaced.
 
         Raises:
-            ModelError: No robot has these parameters, or gravity is one of them, except
-                for .csv; or for .urdf, the robot was not read from a URDF file, or that
-                is gone.
+            ModelError: Except for .csv: no robot has these parameters, gravity is one
+                of them, a file that the robot was read from is not valid any more, or
+                has no place for them; or for .urdf, there was no URDF file, or it is
+                gone.
             SettingError: The extension is unknown, or a file cannot be written.
         """
         file = Path(path)

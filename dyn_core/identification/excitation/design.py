@@ -533,7 +533,7 @@ def _start(start: Any, limits: MotionLimits) -> np.ndarray:
     """Return the positions at the start as an array, (nv,).
 
     Raises:
-        SettingError: The shape is not (nv,), or a position is not inside its `limits`.
+        SettingError: The shape is not (nv,), or a position is not between its `limits`.
         ShapeError: The positions are no numbers.
     """
     n = len(limits.names)
