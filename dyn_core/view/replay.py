@@ -120,8 +120,8 @@ class Replay:
         """What `shares` are relative to, and the maximum of the run, as a text.
 
         "no joint force in this run" if all are zero or unknown, "share of the largest
-        joint force" if no joint with an effort limit has one, else "share of the effort
-        limit; at most N % here".
+        joint force" if joints with an effort limit have only zeros, else "share of the
+        effort limit; at most N % here". NaN counts as zero.
         """
         if self.tau is None or not np.nan_to_num(self.tau).any():
             return "no joint force in this run"
@@ -302,7 +302,7 @@ def arrow_ends(
 
     Args:
         scene: Scene of the forces.
-        size: Length of the scene [m].
+        size: Length of the arrow of a force equal to the weight [m].
         forces: k pairs of a point [m] and the force [N] at it, (k, 2, 3); None: no
             arrows.
     """

@@ -187,8 +187,8 @@ class RobotParts:
 
         Without visuals, return the collision shapes. If fewer than half of the bodies
         have a collision shape, return rods between joints, and the collision shapes
-        that are smaller than half of the robot's size. Without collision shapes, return
-        rods alone.
+        whose coordinates in the body, x, y and z together, span less than half of
+        the robot's size. Without collision shapes, return rods alone.
         """
         visuals = list(self._visuals())
         if visuals:

@@ -107,8 +107,9 @@ class RobotScene(VisualScene):
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
         """Return the surfaces of a role, made on first use and then stored.
 
-        The first call for visuals ends a sketch: `sketch` becomes empty, and a floating
-        base is placed on the ground by the visuals, so that `start` may change.
+        Roles are "visual" and "collision"; all others count as "inertia". The first
+        call for visuals ends a sketch: `sketch` becomes empty, and a floating base is
+        placed on the ground by the visuals, so that `start` may change.
         """
         made = super().parts(role)
         if role == VISUAL and self.sketch:
@@ -201,7 +202,8 @@ class RobotScene(VisualScene):
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
         """Return the position at a share, 0..1, of the shortest path from a to b.
 
-        All are (nq,).
+        All are (nq,). Angles change linearly, whole turns are kept; quaternions take
+        the shorter way.
         """
         step = share * np.asarray(self.model.difference(a, b))
         return np.asarray(self.model.integrate(a, step))

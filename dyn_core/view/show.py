@@ -1,4 +1,7 @@
-"""Models, runs, planar systems and environments -> VisualScene or Replay."""
+"""Models, runs, planar systems and environments -> VisualScene or Replay.
+
+A DynWarning is issued for positions of a robot's run that look like degrees.
+"""
 
 from __future__ import annotations
 
