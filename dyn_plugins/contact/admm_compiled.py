@@ -129,7 +129,8 @@ def _scales(layout, A, mu):
     Returns:
         Scale of each row: the response is the largest of a contact's rows, or the row's
         own; a response <= 0 counts as 1. T: these scales, those of tangent rows times
-        their friction weight, coefficient / largest coefficient of the contact.
+        their friction weight: 1 in a contact with one coefficient, else coefficient /
+        largest coefficient of the contact.
     """
     unit, T = [1.0] * layout.m, [1.0] * layout.m
     for block in layout.blocks:

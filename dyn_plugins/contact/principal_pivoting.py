@@ -57,6 +57,10 @@ class PrincipalPivoting(ContactSolver):
             Impulses, residuals and status, as a ContactSolution; infeasible: there is
             no solution; max_iterations: the pivots are used up, or the law does not
             hold to 1e-6; else converged.
+
+        Raises:
+            numpy.linalg.LinAlgError: The block of G + R of the rows between bounds is
+                singular.
         """
         reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
@@ -70,7 +74,7 @@ def pivot(problem, max_iterations):
 
         d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
 
-    C are the rows between bounds, d is the row that is changed.
+    C are the rows between bounds, d is the row that is changed, A is G + R, scaled.
 
     Args:
         problem: A problem without free rows and friction.
@@ -79,6 +83,9 @@ def pivot(problem, max_iterations):
     Returns:
         Impulses, (m,) [N·s | N·m·s]; number of pivots; CONVERGED, or with the
         impulses reached so far MAX_ITERATIONS or INFEASIBLE.
+
+    Raises:
+        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
     """
     unit = 1 / np.sqrt(np.where(problem.response > 0, problem.response, 1.0))
     A = problem.A * unit[:, None] * unit

@@ -173,7 +173,7 @@ def _orthonormal(columns):
 
     Args:
         columns: List of Vectors; one counts as dependent if its part orthogonal to the
-            ones before is at most FLAT of its length.
+            ones before is at most 1e-7 of its length.
 
     Returns:
         List of a vector for each column, zero for a dependent column; and the rank.
@@ -472,7 +472,7 @@ def _add(sums, i, columns):
 
 
 def _applied(columns, motion):
-    """Return a 6 x 6 matrix, given as six columns, times the Motion `motion`."""
+    """Return a matrix, given as six columns, Forces, times a Motion: a Force."""
     return total(c * x for c, x in zip(columns, motion, strict=True))
 
 

@@ -3,8 +3,10 @@
 The deepest points of a shape on a half-space have rows. Inputs of all steps: q, nq [rad
 | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the step [N·m | N]; dt [s]; warm,
 impulses of the step before, normal and two tangents a contact, by half-space, then
-shape, m = 3 c [N·s]; f_ext, force on each body in its coordinates, nb + 1, entry 0 not
-read [N·m; N]. Errors of the slots pass through.
+shape, m = 3 c, zeros in the first step [N·s]; f_ext, force on each body in its
+coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass through. Of the
+contact solver are residuals, 5 (primal, dual, complementarity, dissipation, law), and
+status, 0: converged, else an index in STATUSES.
 """
 
 from dataclasses import dataclass, field, replace
@@ -215,14 +217,7 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     contact solver that does not converge is no error: see the status.
 
     Args:
-        model: Robot with shapes.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        tau: Joint forces, nv, constant over the step [N·m | N].
-        dt: Step [s].
-        warm: Impulses of the previous step, m; zeros in the first [N·s].
-        f_ext: Force on each body, body coordinates, nb + 1; entry 0, the base's, is not
-            read [N·m; N].
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
         parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
             mass_matrix, and the options: world, list of half-spaces; links, names of
             the links whose shapes touch, None for all; erp, fraction of an overlap that
@@ -666,7 +661,9 @@ VALID = {"world": half_spaces, "links": linked_shapes, **CORRECTION}
 
 
 def step_options(erp):
-    """Return {name: default} of contact_euler's options, world to solver_options.
+    """Return {name: default} of the options of contact steps.
+
+    They are world, links, erp, push_out_speed, restitution_threshold, solver_options.
 
     erp: Default of the option erp, the fraction of an overlap that a step corrects.
     """

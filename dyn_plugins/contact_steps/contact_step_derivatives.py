@@ -26,7 +26,9 @@ long as they stick.
 
 Inputs of all steps: q, nq [rad | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the
 step [N·m | N]; dt [s]; warm, impulses of the previous step, m = 3 c [N·s]; f_ext, force
-on each body in its coordinates, nb + 1, entry 0 not read [N·m; N].
+on each body in its coordinates, nb + 1, entry 0 not read [N·m; N]. The status of the
+contact solver is 0 if it has converged. dq is a displacement in the tangent space
+before the step, q (+) dq, and after it, q_next (+) dq_next.
 """
 
 from dyn_core.authoring import (
@@ -77,11 +79,10 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
 
         dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
 
-    dq is a displacement in the tangent space before the step, q (+) dq, and after it,
-    q_next (+) dq_next. At the boundary of two modes the derivatives are finite and
-    one-sided, and not_differentiable is 1. It is also 1 if the contact solver has not
-    converged, if slipping contacts depend on each other, or if sticking contacts do so
-    only at this position.
+    At the boundary of two modes the derivatives are finite and one-sided, and
+    not_differentiable is 1. It is also 1 if the contact solver has not converged, if
+    slipping contacts depend on each other, or if sticking contacts do so only at this
+    position.
 
     The bias of a gap has a kink at gap 0: an overlap is corrected by erp, a gap closes
     in the step. A robot at rest approaches it. If a contact presses with a gap between
@@ -251,9 +252,10 @@ def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
         parts: The slots and options of contact_euler.
 
     Returns:
-        SolvedContacts; modes of the contacts; not_differentiable, 0.0, 1.0 or 2.0; and
-        a tuple of the derivatives of u by q, qd, tau, parameters, friction coefficients
-        and gaps, nv rows each.
+        SolvedContacts; modes of the contacts (0 separate, 1 stick, 2 slip);
+        not_differentiable, 0.0, 1.0 or 2.0 as in contact_euler_derivatives; and a tuple
+        of the derivatives of u by q, qd, tau, parameters, friction coefficients and
+        gaps, nv rows each.
 
     Raises:
         UnsupportedError: A shape is no sphere, capsule, box or cylinder.

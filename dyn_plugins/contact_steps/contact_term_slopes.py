@@ -41,8 +41,9 @@ def contact_term_slopes(
         dchange = change_q dq + change_qd dqd + change_tau dtau
         dv_i = (s_k x v_i + rates_k) dq_k,   v_i = sum_k s_k u_k,   k on the path of i
 
-    with inertia = H + dt B, B the slope of joint friction; C, the gyroscopic change and
-    the columns s_k of contact_terms; f_ext and pushes fixed to the bodies.
+    with inertia = H + dt B, B the slope of joint friction; turning, w x v of floating
+    bodies, C, the gyroscopic change and the columns s_k of contact_terms; f_ext and
+    pushes fixed to the bodies.
 
     Args:
         model: Robot.
