@@ -140,7 +140,7 @@ def motions(model, q, qd, qdd, f_ext):
 
 
 def _slopes(joint, up, q):
-    """Return the derivatives of S by each coordinate as a tuple; () for a series.
+    """Return the derivatives of S by each coordinate, a tuple; () for joints in series.
 
     The derivatives are MotionSubspaces in the coordinates to which `up` leads.
 

@@ -69,7 +69,7 @@ class _Load:
     """Sum of forces on bodies, base coordinates, and how it changes with a motion.
 
     Attributes:
-        f: Their sum, about the base's origin [N·m; N].
+        f: Their sum (n; f), about the base's origin [N·m; N].
         B: Sum of p f.T - (p . f) 1 over points p of action, for forces constant in base
             axes at p; None for wrenches fixed to the base.
     """

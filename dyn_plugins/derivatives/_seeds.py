@@ -126,7 +126,11 @@ def moved_position(model, q, dq):
 def seeds(model, q, qd, along):
     """Return the Seeds of a derivative along a direction.
 
-        dh = XJ h_tree + S dq,   dS, dvJ, dcJ: the joint on q + eps dq, qd + eps dqd
+        dh = XJ h_tree + h_J + S dq
+        dS, dvJ, dcJ: the joint on q + eps dq, qd + eps dqd
+
+    The parameter moves the body by h_tree with the joint's origin, and by h_J with the
+    joint itself, such as its axis, or with the follower's rule.
 
     Args:
         model: Robot.

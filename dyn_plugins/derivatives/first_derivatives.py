@@ -51,6 +51,7 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
     Returns:
         dtau_dq, dtau_dqd and H, each a dict of blocks by pair (i, j) of bodies of which
         one is an ancestor of the other, or i = j: rows of joint i, columns of joint j.
+        H has only those in which j is i or an ancestor of i; it is symmetric.
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
@@ -144,13 +145,13 @@ def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
 
 
 def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
-    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act in series.
+    """Return the MotionSubspaces of subspace_rates for coordinates that act in series.
 
     Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
 
-    Each has a constant s; v_p and a_p include the earlier coordinates. S: Motion
-    subspace. v_p, a_p: Velocity and acceleration of the parent, coordinates of S.
-    qd, qdd: Of the joint.
+    They are Psi_dot, Psi_ddot and Psi_dot + S_dot. Each s is constant; v_p and a_p
+    include the earlier coordinates. S: Motion subspace. v_p, a_p: Velocity and
+    acceleration of the parent, coordinates of S. qd, qdd: Of the joint.
     """
     Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
     for k in joint.series:
@@ -163,12 +164,13 @@ def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
 
 
 def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
-    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act together.
+    """Return the MotionSubspaces of subspace_rates for coordinates that act together.
 
     Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
     Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
 
-    dS_k = dS/dq_k. S, dS, dcJ: Motion subspace, and the derivatives of S and of cJ by
+    They are Psi_dot, Psi_ddot and Psi_dot + S_dot, with v = v_p + S qd and dS_k =
+    dS/dq_k. S, dS, dcJ: Motion subspace, and the derivatives of S and of cJ by
     each coordinate. v_p, a_p: Velocity and acceleration of the parent, coordinates of
     S. qd, qdd: Of the joint.
     """

@@ -238,7 +238,8 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
 
     For other joints it is symmetric in j and k, and so is d2tau_dqddqd for every joint;
     dH_dq is exactly symmetric in i and j. Entries whose three joints are not on one
-    path from the base are zeros and cost nothing.
+    path from the base are zeros and cost nothing, unless forces of the Model couple
+    them.
 
     Inputs and outputs: those of ID_SECOND_DERIVATIVES, so the result is that of tau by
     qq, q qd, qd qd, and dH_dq; f_ext by body, the base first.

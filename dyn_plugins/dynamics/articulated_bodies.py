@@ -80,7 +80,7 @@ def articulated_bodies(model, q, qd, tau, f_ext):
     the base first.
 
     Returns:
-        qdd, nv; A, nb x 6, true classical accelerations, without an offset by gravity
+        qdd; A, nb x 6, true classical accelerations, without an offset by gravity
         [rad/s²; m/s²]; F, nb x 6, the force that the parent exerts through the joint
         [N·m; N]; Ihat, nb x 6 x 6, and Zhat, nb x 6: inertia and bias force of the
         articulated body. All in body coordinates. In a cluster Ihat and Zhat leave out

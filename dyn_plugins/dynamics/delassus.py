@@ -224,8 +224,8 @@ def operational_inertia(model, q, frame, reference, part, damping):
         Lambda = (J H^-1 J.T + damping)^-1
 
     Without damping a frame that cannot move in some direction raises SingularError when
-    the Program runs, with the name of the frame and the number of the direction. So
-    does a singular joint inertia, with the name of the joint.
+    the Program runs, with the name of the frame and the number of the direction, 0 to 5
+    in [angular; linear]. So does a singular joint inertia, with the name of the joint.
 
     Inputs and outputs: those of OPERATIONAL_INERTIA; q by body, the base first.
 

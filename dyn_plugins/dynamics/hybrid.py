@@ -182,9 +182,9 @@ def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
 
         mask_k = 1: qdd_k is given;   mask_k = 0: tau_k is given;   H qdd + C = tau
 
-    An entry above 0.5 counts as 1. The given values are among the results, unchanged. A
-    singular inertia of coordinates with mask 0 raises SingularError when the Program
-    runs.
+    An entry above 0.5 counts as 1. The results are tau and qdd, nv each; the given
+    values are among them, unchanged. A singular inertia of coordinates with mask 0
+    raises SingularError when the Program runs.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED; f_ext by body, the base first.
 

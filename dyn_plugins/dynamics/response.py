@@ -75,7 +75,7 @@ def self_responses(model, q):
 
 
 def _columns(subspace):
-    """Return a subspace as a Matrix of 6 rows, its elements as columns."""
+    """Return a subspace, not empty, as a Matrix of 6 rows, its elements as columns."""
     return Matrix(zip(*subspace, strict=True))
 
 

@@ -19,7 +19,9 @@ def body_forces(model, q, qd, qdd, f_ext, a_0=None):
 
         f = m a + U h,  n = h x a + vee(U P - (U P).T),  U = [alpha] + [w][w]
 
-    Accelerations are classical, of points: a_r = a + U r. No body needs its linear
+    h and P are the integrals of r and r r.T over the mass; w and alpha are angular
+    velocity and acceleration. Accelerations are classical, of points: a_r = a + U r. No
+    body needs its linear
     velocity, and U serves the body and all its children. Across a joint the classical
     acceleration changes by its spatial one, plus 2 w x v + w_J x v_J.
 
