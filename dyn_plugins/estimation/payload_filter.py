@@ -472,7 +472,7 @@ def _either(condition, a, b):
 
 
 def _momentum_noise(model, q, link, pi, velocity_noise):
-    """Return the factors of the covariance R of the measured momentum, (n, n).
+    """Return the covariance R of the measured momentum, (n, n), a Factored.
 
         R = G S G.T + H S H.T / 16,   G = H + H_pi,   S = diag(velocity_noise²)
 
@@ -575,6 +575,8 @@ def _trend(last, errors, dt, window, alarm):
 
 def _limit(n, deviations):
     """Return the chi-square quantile with the one-sided probability of a normal one.
+
+    It is an approximation.
 
     Args:
         n: Degrees of freedom; 0 gives 0.0.

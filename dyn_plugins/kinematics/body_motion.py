@@ -1,4 +1,7 @@
-"""Motion of all bodies, and the forces transmitted by the joints."""
+"""Motion of all bodies, and the forces transmitted by the joints.
+
+Another value of an option raises UnsupportedError when the Program is built.
+"""
 
 from dyn_core.authoring import (
     Factored,

@@ -1,4 +1,7 @@
-"""Positions, velocities and Jacobians of frames."""
+"""Positions, velocities and Jacobians of frames.
+
+Another `reference` than the three raises UnsupportedError when a Program is built.
+"""
 
 from dyn_core.authoring import (
     Motion,
@@ -85,8 +88,8 @@ def jacobian(model, q, frame, reference):
 
     Args:
         frame: Name of the link; an unknown one raises ModelError when built.
-        reference: Coordinates of v: local, world or aligned (or any other: origin of
-            the link, axes of the base, LOCAL_WORLD_ALIGNED of Pinocchio).
+        reference: Coordinates of v: local, world or aligned (origin of the link, axes
+            of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
 
     Source: RBDA, section 4.4; KIM (37).
     """
@@ -188,7 +191,7 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
         a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
 
-    The motion of joints driven by time is included.
+    The motion of joints driven by time is included, gravity is not.
     Inputs and outputs: those of FRAME_BIAS_ACCELERATION; q and qd by body, the base
     first. For local and world it is the spatial acceleration; for aligned its linear
     part is the acceleration of the frame's origin.

@@ -133,7 +133,7 @@ def energy_regressor(model, q, qd, rotors):
         [kinetic; potential] = Y(q, qd) pi
 
     Potential energy is that of gravity, zero at the base origin; r is the position of
-    the body's origin.
+    the body's origin, E g is gravity in the body's axes.
 
     Inputs and outputs: those of ENERGY_REGRESSOR; q and qd by body, the base first;
     rows: kinetic and potential energy.
