@@ -354,7 +354,8 @@ def parameter_changes(model, motion, paths, fixed):
             in state_changes.
 
     Raises:
-        ModelError: A parameter path, or a link of f_ext_points, is unknown.
+        ModelError: A parameter path, or a link of f_ext_points, is unknown, or a user's
+            force function does not return nv numbers.
         UnsupportedError: A point has not 3 numbers, or a body has two.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.

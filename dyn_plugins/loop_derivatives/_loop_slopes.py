@@ -464,7 +464,8 @@ def _varied(values, k):
 def _joined(model, bodies, slopes):
     """Return the joint forces, nv, of a force along each joint of `bodies`.
 
-    Forces on the same body, and of followers on their leaders, are summed.
+    Forces on the same body, and of followers, times the ratio, on their leaders, are
+    summed.
 
     slopes: A number for each of the bodies, whose joints have one coordinate.
     """

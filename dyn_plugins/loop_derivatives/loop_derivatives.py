@@ -4,7 +4,8 @@
 
 Z and W are the derivatives of both equations by the state or by parameters, at constant
 qdd and lambda; the matrix of dqdd and dlambda is the matrix of the dynamics.
-The derivatives of forward dynamics also have the signatures of step slots.
+The derivatives of forward dynamics also have the signatures of step slots. In forward
+and hybrid dynamics a singular inertia raises SingularError when the Program runs.
 """
 
 from dyn_core.authoring import (

@@ -48,8 +48,9 @@ def projected_euler_derivatives(
     The results are q_next, qd_next, A, B and dx_dp. The derivatives of the
     semi-implicit step are multiplied by the derivatives of the projection, which are
     found implicitly; dq as in semi_implicit_euler_derivatives. Rows of loops that
-    depend on each other are a SingularError; an invalid path raises UnsupportedError or
-    ModelError when built. A robot without loops is not projected.
+    depend on each other, and a singular inertia, are a SingularError; an invalid path
+    raises UnsupportedError or ModelError when built. A robot without loops is not
+    projected.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 

@@ -134,9 +134,9 @@ def total_square(parts):
 def pivot_tolerances(diagonal, squares, slopes):
     """Return the pivots at or below which a row counts as dependent, a list of m.
 
-        G_kk / |u_k|² * slope_k * RANK
+        G_kk / |u_k|² * slope_k * 1e-10
 
-    0.0 for a row whose |u_k|² is the constant 0.0. For one that is tiny, the first
+    0.0 for a row whose |u_k|² is the constant 0.0. For one up to 1e-290, the first
     factor is 1.
 
     Args:

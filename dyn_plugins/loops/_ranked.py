@@ -142,7 +142,7 @@ def _orthonormal(q, others):
     """Return the unit vector of q's component orthogonal to orthonormal vectors.
 
     others: The vectors, a list; zero vectors in it do not count. The result is zero if
-    the component is.
+    the component is exactly zero.
     """
     for _ in range(2):  # the second time removes rounding errors
         for other in others:

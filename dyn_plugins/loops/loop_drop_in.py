@@ -1,6 +1,7 @@
 """Solvers for robots with loops with the signatures of solvers without loops.
 
-They fit the slots of steps, control and nodes.
+They fit the slots of steps, control and nodes. An inertia that is singular, also with
+the loops, raises SingularError when the Program runs.
 """
 
 from dyn_core.authoring import Vector, hookimpl, without_springs
@@ -159,7 +160,8 @@ def hybrid_mask_loops(
 
         A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    Coordinates with mask above 0.5 have the given qdd. With dependent="least_norm",
+    Coordinates with mask above 0.5 have the given qdd. The results are tau and qdd, nv
+    each. With dependent="least_norm",
     rows of loops that contradict each other or these qdd raise InfeasibleError when the
     Program runs. tolerance, dead_point and slack without least_norm raise
     UnsupportedError when it is built.

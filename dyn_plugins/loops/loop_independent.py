@@ -138,9 +138,9 @@ def loop_independent_inertia(model, q, independent):
     Args:
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
             many coordinates as degrees of freedom, else an UnsupportedError when built
-            (ModelError for an unknown joint); None: the joints with motors and a
-            floating base, without loops all joints. The order of y is the order of the
-            nv coordinates, not of this list.
+            (ModelError for an unknown joint); None: the joints with motors and floating
+            and free_rpy joints, without loops all joints. The order of y is the order
+            of the nv coordinates, not of this list.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -225,12 +225,12 @@ def loop_computed_torque(
     `active` or `wrap` an UnsupportedError or ModelError; a state in which the motors
     cannot move y, or the other joints do not follow from y, is a SingularError.
 
-    Inputs and outputs: those of TRACKING_CONTROL.
+    Inputs and outputs: those of TRACKING_CONTROL; kp [1/s²] and kd [1/s], nv each.
 
     Args:
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
-            many coordinates as degrees of freedom; None: the joints with motors and a
-            floating base.
+            many coordinates as degrees of freedom; None: the joints with motors and
+            floating and free_rpy joints, without loops all joints.
         active: Names of the joints with motors; None: model.active_joints, without
             loops all joints.
         wrap: Names of joints (model.endless_joints) whose error is wrapped to
@@ -258,7 +258,8 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
     `active` an UnsupportedError or ModelError; a state in which the motors cannot move
     y, or the other joints do not follow from y, is a SingularError.
 
-    Inputs and outputs: those of GRAVITY_CONTROL.
+    Inputs and outputs: those of GRAVITY_CONTROL; kd [1/s] has nv numbers, of which
+    those of y are read.
 
     Args:
         independent: Names of the joints, or coordinates, of y; None: a default; see

@@ -1,4 +1,8 @@
-"""Bearing forces of a robot with loops: forces through its joints and its loops."""
+"""Bearing forces of a robot with loops: forces through its joints and its loops.
+
+An inertia that is singular, also with the loops, raises SingularError when the Program
+runs.
+"""
 
 from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
 from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS

@@ -1,4 +1,8 @@
-"""Semi-implicit time step, projected on closed loops."""
+"""Semi-implicit time step, projected on closed loops.
+
+An inertia that is singular, also with the loops, raises SingularError when the Program
+runs.
+"""
 
 from dyn_core.authoring import (
     Motion,

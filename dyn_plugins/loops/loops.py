@@ -5,7 +5,8 @@
 Rows of A are forces on bodies, whose responses come from the articulated inertias of
 the tree. Only A H^-1 A.T (m x m) is factored, no matrix of size nv. Robots in which
 loops alone determine the motion of a body without inertia need dense algebra
-(_dense.py).
+(_dense.py). In forward and hybrid dynamics, an inertia that is singular, also with the
+loops, raises SingularError when the Program runs.
 """
 
 from dyn_core.authoring import (

@@ -1,4 +1,8 @@
-"""Time step of second order, projected on closed loops."""
+"""Time step of second order, projected on closed loops.
+
+An inertia that is singular, also with the loops, raises SingularError when the Program
+runs.
+"""
 
 from dyn_core.authoring import Vector, hookimpl, with_parameters
 from dyn_core.problems import STEP
