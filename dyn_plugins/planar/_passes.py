@@ -15,7 +15,8 @@ keeps its length" and "the angle has its prescribed acceleration". Eliminating t
 
     A = W - U Q^-1 U.T,  bw = -U3 - U Q^-1 c,  qw = L.S L - c.Q^-1 c
 
-The kind of a joint enters by its mobility W and its own acceleration w alone.
+The kind of a joint enters by its mobility W and its own acceleration w alone. Angle i
+is that of link i from link i-1, angle 0 that of link 0.
 
 Vanishing pivots are distinguished from small ones by their round-off, which is
 propagated: an error dQ of Q changes A by Y dQ Y.T, Y = U Q^-1, so a small pivot

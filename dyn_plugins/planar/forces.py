@@ -1,4 +1,9 @@
-"""Forces on the joints of planar chains: gravity, torques, resistance."""
+"""Forces on the joints of planar chains: gravity, torques, resistance.
+
+Angle i is that of link i from link i-1, angle 0 that of link 0. If neighbouring
+joints are at one place, results are not finite; with Python floats this is a
+ZeroDivisionError.
+"""
 
 from dyn_core.authoring import TracedSolver, Vector, equal, hookimpl, require, sqrt
 from dyn_core.errors import InfeasibleError

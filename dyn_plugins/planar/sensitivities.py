@@ -1,4 +1,9 @@
-"""Responses of planar chains to forces and torques, and torques for given motion."""
+"""Responses of planar chains to forces and torques, and torques for given motion.
+
+Angle i is that of link i from link i-1, angle 0 that of link 0. If neighbouring
+joints are at one place, results are not finite; with Python floats this is a
+ZeroDivisionError.
+"""
 
 import numpy as np
 
@@ -155,8 +160,8 @@ class ChainTorquesDense(NumpySolver):
         Inputs and outputs: those of CHAIN_TORQUES.
 
         Args:
-            window: Time constant with which errors of the link lengths decay [s]; None:
-                they are not corrected.
+            window: Time constant with which errors of the link lengths decay [s], above
+                0 (else UnsupportedError); None: they are not corrected.
         """
         inputs = {
             "kind": kind,

@@ -1,7 +1,10 @@
 """Time steps of planar chains: the source's quantum, semi-implicit Euler, RK4.
 
 Also plastic impacts, in which joints stick and angles meet their limits, and a step of
-fixed cost with impacts on the ground and at limits.
+fixed cost with impacts on the ground and at limits. Angle i is that of link i from link
+i-1, angle 0 that of link 0. Constraints kind, s, a_w, active and alpha_w of None are
+the chain's own. If neighbouring joints are at one place, results are not finite; with
+Python floats this is a ZeroDivisionError.
 """
 
 from math import inf
@@ -75,6 +78,8 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 def lost_energy(model, v, v_next):
     """Return the energy lost in a plastic impact, by Carnot's theorem [J].
 
+    It is the kinetic energy of v_next - v.
+
     v, v_next: Velocities of the joints before and after, lists of Vectors [m/s].
 
     Source: WAW-7.1.
@@ -113,8 +118,9 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
     in impacts is 0 in a step in which no contact and no limit begins. tau of the last
     joint has no effect.
 
-    Inputs and outputs: those of CHAIN_EVENT_STEP; contact and limit by joint, as in
-    _touching.py.
+    Inputs and outputs: those of CHAIN_EVENT_STEP; contact by joint: 0, or the number of
+    its half-plane in the ground, from 1 on; limit by angle: 1 at the upper, -1 at the
+    lower limit, else 0.
 
     Args:
         rounds: Number of releases of contacts that would pull.

@@ -269,7 +269,7 @@ def fitting_velocities(
         chain: Planar chain with its constraints.
         x: Positions of the joints, (n, 2) [m].
         v: Velocities, (n, 2); not changed.
-        still: Whether guided joints rest.
+        still: Whether guided joints rest; else their velocities are free.
     """
     rows, (r, _) = [], link_directions(chain, x)
     for i, along in enumerate(r):
