@@ -109,10 +109,10 @@ def _of_frames(model, cost, q, target):
 
 
 def _displaced(X, turn, shift):
-    """Return the Transform X to a frame with its derivative by a displacement.
+    """Return the Transform X from the base to a frame, with its derivative.
 
-    turn, shift: The frame's rotation vector and displacement, three numbers each, in
-    base axes.
+    It is the derivative by a displacement of the frame. turn, shift: The frame's
+    rotation vector and displacement, three numbers each, in base axes.
     """
     dE = -(X.E @ skew(turn))
     rows = [with_slopes(x, d) for x, d in zip(X.E.rows, dE.rows, strict=True)]

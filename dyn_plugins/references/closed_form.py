@@ -37,7 +37,8 @@ def common_frame(model, q):
 
         s_i = X_i^-1 S_i,   I_i = X_i.T I X_i
 
-    Inertias are 6x6 matrices, as in the original methods.
+    Inertias are of the articulated kind, with all 6x6 entries, as in the original
+    methods.
 
     Args:
         model: Unbranched chain of joints of one freedom, which is not checked.
@@ -114,8 +115,9 @@ def closed_form(model, q, qd, qdd, f_ext):
         tau_i = sum_j H_ij qdd_j + sum_j sum_k C_ijk qd_j qd_k + g_i - push_i
 
     push_i is the joint force of the external forces on body i and the bodies after it;
-    armature_i qdd_i is added. Robots other than unbranched chains of revolute,
-    continuous and prismatic joints raise UnsupportedError when the Program is built.
+    armature_i qdd_i is added. Forces of followers are not added to their leaders'.
+    Robots other than unbranched chains of revolute, continuous and prismatic joints
+    raise UnsupportedError when the Program is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None.

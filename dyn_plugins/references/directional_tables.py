@@ -56,7 +56,7 @@ class _JointColumns:
 
 
 def _ad(V):
-    """Return the 6x6 matrix of V x; its transpose is ad_V^*.
+    """Return the 6x6 matrix of V x; its transpose is ad_V^*, the matrix of -(V x*).
 
     V: Motion, or its six numbers.
     """
