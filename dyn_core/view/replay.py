@@ -94,8 +94,8 @@ class Replay:
         """Return tau / largest_forces at a time since the start [s], (nv,).
 
         The joint forces are signed and not interpolated: the row is the last one at or
-        before the time. Beyond an effort limit the absolute value exceeds 1. None if
-        joint forces are unknown.
+        before the time, or the first one. Beyond an effort limit the absolute value
+        exceeds 1. None if joint forces are unknown.
         """
         if self.tau is None:
             return None
@@ -134,8 +134,9 @@ class Replay:
     def arrows(self, time: float) -> Arrows:
         """Return the contact forces of the last row at or before a time, (k, 2, 3).
 
-        They are k pairs of a point [m] and the force [N] at it; k is 0 if contact
-        forces are not known. `time` is since the start [s].
+        Before the start they are those of the first row. They are k pairs of a point
+        [m] and the force [N] at it; k is 0 if contact forces are not known. `time` is
+        since the start [s].
         """
         return NONE if self.contacts is None else self.contacts(self.row(time))
 

@@ -65,7 +65,8 @@ def trimesh_module() -> Any:
 def read_mesh(path: Path) -> list[MeshPiece]:
     """Return the pieces of a mesh file, those with triangles.
 
-    The upward axis of a .dae file is ignored.
+    Corners are in m if the file has a unit, else as in the file. The upward axis of a
+    .dae file is ignored.
 
     Raises:
         OSError: There is no such file.

@@ -10,8 +10,9 @@ def body_jacobians(model, q):
 
         x_world = R x_body + p,   v_i = J_i qd
 
-    with v_i in world axes about the world's origin, so that a constraint row between
-    two bodies is W . (J_a - J_b) for any point of application.
+    without joints driven by time, with v_i in world axes about the world's origin, so
+    that a constraint row between two bodies is W . (J_a - J_b) for any point of
+    application.
 
     Args:
         model: Robot.

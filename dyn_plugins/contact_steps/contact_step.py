@@ -6,7 +6,8 @@ impulses of the step before, normal and two tangents a contact, by half-space, t
 shape, m = 3 c, zeros in the first step [N·s]; f_ext, force on each body in its
 coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass through. Of the
 contact solver are residuals, 5 (primal, dual, complementarity, dissipation, law), and
-status, 0: converged, else an index in STATUSES.
+status, 0: converged, else an index in STATUSES. Velocities of floating bodies turn with
+their axes: dt w x v is added, and qd_next is along the axes at the end.
 """
 
 from dataclasses import dataclass, field, replace

@@ -20,7 +20,8 @@ friction:
     R_v = H (1 + dt turning + g_v) - dt D_v,   R_f = dt + H g_f
     E = H^-1 - L A H^-1,   L = H^-1 C.T (A H^-1 C.T)^+,   du = E (...) + L c
 
-(H including the drag); g_q, g_v and g_f are the derivatives of the gyroscopic change.
+(H including the drag); g_q, g_v and g_f are the derivatives of the gyroscopic change,
+turning is that of w x v of floating bodies by qd.
 If rows depend on each other (a box on four corners), lambda is not unique; du is, as
 long as they stick.
 

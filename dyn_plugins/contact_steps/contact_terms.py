@@ -36,8 +36,8 @@ def contact_terms(
 
     with C of the bias force, B the slope of joint friction, which acts at the end of
     the step, and w x v of floating bodies, whose velocities after the step are along
-    the axes before it. L is lower triangular in the order of elimination of Structure,
-    and has its zeros.
+    the axes before it. v_i also has the motion of joints driven by time. L is lower
+    triangular in the order of elimination of Structure, and has its zeros.
 
     Args:
         model: Robot.

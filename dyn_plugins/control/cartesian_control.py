@@ -1,7 +1,9 @@
 """Control laws of a tool: Cartesian impedance, operational space.
 
 They share the motion of the tool, the wrenches of its springs and dampers, and its
-inertia, which is regular also at singular positions of the robot.
+inertia, which is regular also at singular positions of the robot. Another `reference`
+than the two, and a threshold or length that is not above 0, raise UnsupportedError when
+the Program is built.
 """
 
 from dyn_core.authoring import (

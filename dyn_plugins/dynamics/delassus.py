@@ -102,6 +102,7 @@ def point_delassus(model, q, points):
 
         G = J H^-1 J.T,   J qd = velocities of the points, base axes
 
+    The second holds without joints driven by time.
     A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of POINT_DELASSUS; q by body, the base first.
@@ -167,8 +168,9 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
 
         sigma = J qd,   sigma_k = W_k . (v_link - v_other)
 
-    Velocities are in base coordinates about the base's origin. The velocity of a row of
-    a joint is the joint's velocity. W is m x 6, [moment; force].
+    The first holds without joints driven by time. Velocities are in base coordinates
+    about the base's origin. The velocity of a row of a joint is the joint's velocity. W
+    is m x 6, [moment; force].
 
     Inputs and outputs: those of CONSTRAINT_JACOBIAN; q by body, the base first.
 
@@ -261,6 +263,7 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
+    With joints driven by time, J qd+ also has the points' velocities by their motion.
     `velocity` [m/s] and the impulses Lambda [N·s] are flat, (m,), with three numbers
     for each point in turn, along the base axes. Without damping, linearly dependent
     rows raise SingularError with the point's number, from 0, and link when the Program

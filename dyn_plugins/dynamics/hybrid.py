@@ -27,9 +27,10 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext):
 
         H qdd + C = tau
 
-    Body forces are computed for the motion with the prescribed accelerations and zeros
-    for the others. In the solve for the others, prescribed coordinates are rigid. A
-    singular inertia of the others raises SingularError when the Program runs.
+    C includes the external forces, and the friction and springs that act. Body forces
+    are computed for the motion with the prescribed accelerations and zeros for the
+    others. In the solve for the others, prescribed coordinates are rigid. A singular
+    inertia of the others raises SingularError when the Program runs.
 
     Args:
         model: Robot.

@@ -426,7 +426,8 @@ def payload_filter(
             UnsupportedError when the Program is built, an unknown one ModelError.
         gate, alarm: Thresholds, as a number of standard deviations of a normal variable
             that is above it with the same probability, one-sided.
-        window: Time constant of the mean of the prediction errors [s].
+        window: Time constant of the mean of the prediction errors [s]. All three are
+            above 0, else UnsupportedError when built.
 
     Source: R. Kalman, A New Approach to Linear Filtering and Prediction Problems, J.
     Basic Engineering 82 (1960), by the factors of G. Bierman (1977); momentum: A. De

@@ -1,4 +1,8 @@
-"""Inverse kinematics of a frame by Levenberg-Marquardt steps."""
+"""Inverse kinematics of a frame by Levenberg-Marquardt steps.
+
+Another value of an option than those told, an iteration number below 1 and a tolerance
+that is not above 0 raise UnsupportedError when the Program is built.
+"""
 
 from dyn_core.authoring import (
     Matrix,

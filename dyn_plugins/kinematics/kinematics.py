@@ -1,6 +1,7 @@
 """Positions, velocities and Jacobians of frames.
 
-Another `reference` than the three raises UnsupportedError when a Program is built.
+Another `reference` than the three, and `frames` that are no list or tuple, raise
+UnsupportedError when a Program is built.
 """
 
 from dyn_core.authoring import (

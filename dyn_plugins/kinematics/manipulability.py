@@ -35,7 +35,8 @@ def manipulability(model, q, frame, characteristic_length):
 
     Args:
         frame: Name of the link; an unknown one raises ModelError when built.
-        characteristic_length: l, by which angles and lengths are compared [m].
+        characteristic_length: l, by which angles and lengths are compared [m]; above 0,
+            else UnsupportedError when built.
 
     Source: T. Yoshikawa, Manipulability of robotic mechanisms, Int. J. Robotics
         Research 4 (1985).

@@ -69,8 +69,8 @@ def rows_of(model, q, qd, qdd):
 
         f = 0,   df/dt = A qd,   d²f/dt² = A qdd + (dA/dt) qd
 
-    They hold residual, rate and acceleration of the row. The order is that of
-    model.loops, row by row in each loop.
+    They hold residual, rate and acceleration of the row; driven frames add their motion
+    to both derivatives. The order is that of model.loops, row by row in each loop.
 
     Args:
         model: Robot.

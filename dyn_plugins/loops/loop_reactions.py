@@ -1,7 +1,8 @@
 """Bearing forces of a robot with loops: forces through its joints and its loops.
 
 An inertia that is singular, also with the loops, raises SingularError when the Program
-runs.
+runs. Other values of coordinates, part and gravity raise UnsupportedError when it is
+built.
 """
 
 from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
