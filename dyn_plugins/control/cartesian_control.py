@@ -3,7 +3,7 @@
 They share the motion of the tool, the wrenches of its springs and dampers, and its
 inertia, which is regular also at singular positions of the robot. Another `reference`
 than the two, and a threshold or length that is not above 0, raise UnsupportedError when
-the Program is built.
+the Program is built, and so does the option joint_friction. g has the springs that act.
 """
 
 from dyn_core.authoring import (

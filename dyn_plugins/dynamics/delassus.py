@@ -102,8 +102,8 @@ def point_delassus(model, q, points):
 
         G = J H^-1 J.T,   J qd = velocities of the points, base axes
 
-    The second holds without joints driven by time.
-    A singular joint inertia raises SingularError when the Program runs.
+    The second holds without joints driven by time. A singular joint inertia raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of POINT_DELASSUS; q by body, the base first.
 

@@ -253,7 +253,8 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
         G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
 
-    Springs are balanced too if they act. Fewer motors than freedoms are an
+    Springs are balanced too if they act; the option joint_friction is an
+    UnsupportedError when the solver is built. Fewer motors than freedoms are an
     UnsupportedError when the solver is built, and an invalid entry of `independent` or
     `active` an UnsupportedError or ModelError; a state in which the motors cannot move
     y, or the other joints do not follow from y, is a SingularError.
