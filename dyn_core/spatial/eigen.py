@@ -19,9 +19,10 @@ def eigen_symmetric(A: Matrix) -> tuple[Vector, Matrix]:
 
     Each sweep turns every pair of rows and columns so that their entry of A becomes
     zero. Sweeps end when no absolute value off the diagonal exceeds 1e-15 times the
-    largest one on it, or after 12 sweeps; which of both is not reported. The order of
-    the eigenvalues, and the signs of the vectors, are not determined. The symmetry of A
-    is not checked: the upper triangle is read.
+    largest one on it, or after 12 sweeps; which of both is not reported. NaN does not
+    count there, and may be missing from the result. The order of the eigenvalues, and
+    the signs of the vectors, are not determined. The symmetry of A is not checked: the
+    upper triangle is read.
 
     Returns:
         Eigenvalues (n), and U (n, n) with the vectors as columns.

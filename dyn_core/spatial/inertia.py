@@ -110,7 +110,8 @@ class RigidInertia:
     def Ic(self) -> Matrix:
         """Inertia about the centre of mass, along the frame's axes, 3x3 [kg m²].
 
-        The mass must be a float: a traced one raises TraceError, a column TypeError.
+        It is about the origin if the mass is zero. The mass must be a float: a traced
+        one raises TraceError, a column TypeError.
         """
         a = skew(self.c)
         return self.I.full() + a @ a * self.m

@@ -416,6 +416,8 @@ def exp_transform(u: Motion) -> Transform:
 def log_transform(X: Transform) -> Motion:
     """Return the u [rad; m] with exp_transform(u) = X, of an angle up to pi.
 
+    At exactly pi the component of u.ang with the largest absolute value is positive.
+
     Source: KIM-S1.
     """
     w = log3(X.E.T)

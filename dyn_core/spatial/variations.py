@@ -47,7 +47,8 @@ def slope_of(thing: Any) -> Any:
     The result has no frame label. The derivative of a constant number is 0.0, and so is
     the result for a Taylor number of another rank than DIRECTION and for values of
     other types, such as lists. For a RigidInertia it holds the derivatives of the ten
-    parameters. For a Transform use variation_of: its derivative is not a Transform.
+    parameters. Of a Transform it is a Transform made of the derivatives of E and r,
+    which is no transform: use variation_of.
     """
     return _each(lambda x: derivatives(x)[1], thing)
 

@@ -345,8 +345,9 @@ def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
 def _scalar(x: Any, other: Any) -> Any:
     """Return x, a factor of `other`; raise TypeError for what has several numbers.
 
-    These are vectors, matrices, lists, tuples and texts; an array is a column. Of
-    `other` only the type is read, for the message.
+    These are vectors, matrices, lists, tuples and texts. An array is returned, too: it
+    is one number for each row of a batch. Of `other` only the type is read, for the
+    message.
     """
     if isinstance(x, (Vector, Spatial, Matrix, list, tuple, str)):
         names = f"a {type(other).__name__} and a {type(x).__name__}"
@@ -357,7 +358,8 @@ def _scalar(x: Any, other: Any) -> Any:
 def _vector(x: Any) -> Vector:
     """Return a sequence x as a Vector; a Vector itself, unchanged.
 
-    Raises TypeError for motions, forces, matrices and numbers.
+    Raises TypeError for motions, forces, matrices and numbers; the entries are not
+    checked, not even of a text.
     """
     if isinstance(x, Vector):
         return x

@@ -168,8 +168,9 @@ def quaternion(R: Any) -> np.ndarray:
 def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw).
 
-    The pose is (..., 7); p is a view of it if it is a float64 array. The quaternion
-    must have unit length, which is not checked.
+    The pose, of the body in the world, is (..., 7); R takes components in the body's
+    axes to the world's. p is a view of the pose if that is a float64 array. The
+    quaternion must have unit length, which is not checked.
     """
     q = sized(np.asarray(q, float), 7, "q")
     return rotation(q[..., 3:]), q[..., :3]
@@ -265,5 +266,8 @@ def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
 
 
 def _place(name: str) -> tuple[int, int]:
-    """Return (row, column) of an entry named by two axes, such as (0, 1) of xy."""
+    """Return (row, column) of an entry named by two axes, such as (0, 1) of xy.
+
+    Another letter than x, y, z raises ValueError.
+    """
     return "xyz".index(name[0]), "xyz".index(name[1])

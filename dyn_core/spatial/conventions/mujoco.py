@@ -129,8 +129,8 @@ def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
     """Return our free joint's qdd [angular; linear], (..., 6), of MuJoCo's qacc.
 
     Args:
-        q, v: Our q (..., 7) and qd [angular; linear], body axes, (..., 6), of the
-            joint.
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
+        v: Our qd of the joint [angular; linear], body axes, (..., 6).
         qacc: Rate of MuJoCo's qvel, [linear in world axes; angular in body axes], (...,
             6).
     """
@@ -320,8 +320,9 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
     """Return our 6x6 inertias about the body's origin, (..., 6, 6).
 
-    The arguments are the fields of MujocoInertia: mass (...), ipos (..., 3), iquat
-    (..., 4) and inertia (..., 3). iquat is (w, x, y, z) and must have unit length,
+    The arguments are the fields of MujocoInertia: mass (...), com ipos (..., 3) in the
+    body's frame, iquat (..., 4) from the principal axes to the body's, and the moments
+    inertia (..., 3) about these axes. iquat is (w, x, y, z) and must have unit length,
     which is not checked: another length gives a wrong inertia.
     """
     R = rotation(quaternion_from_wxyz(iquat))

@@ -156,7 +156,8 @@ def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of Pinocchio's J, (..., 6, nv).
 
     The halves of the rows are swapped, and those of the six columns of each free joint,
-    whose first columns `free` lists. Raises ShapeError as pinocchio_jacobian.
+    whose first columns `free` lists. Raises ShapeError if J has not six rows, `free` is
+    text or one number, or fewer than six columns begin at an entry of it.
     """
     return tazz_jacobian(J, free)
 

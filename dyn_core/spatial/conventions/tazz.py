@@ -157,7 +157,8 @@ def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of tazz's J, (..., 6, nv).
 
     The halves of the rows are swapped, and those of the six columns of each free joint,
-    whose first columns `free` lists. Raises ShapeError as tazz_jacobian.
+    whose first columns `free` lists. Raises ShapeError if J has not six rows, `free` is
+    text or one number, or fewer than six columns begin at an entry of it.
     """
     return tazz_jacobian(J, free)
 
@@ -195,7 +196,7 @@ def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
 
     Args:
         Z: Tazz's bias [force; moment], (..., 6).
-        I: Tazz's articulated inertia about our origin, (..., 6, 6), else ValueError.
+        I: Tazz's articulated inertia about our origin, (..., 6, 6), not checked.
         V: Tazz's velocity [linear; angular], (..., 6).
     """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
@@ -226,8 +227,7 @@ def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray
     Args:
         C: Tazz's C_pc [linear; angular], (..., 6).
         V_c, V_p: Tazz's velocities of child and parent [linear; angular], (..., 6).
-        X: Tazz's transform for motions, from parent to child, (..., 6, 6), else
-            ValueError.
+        X: Tazz's transform for motions, from parent to child, (..., 6, 6), not checked.
     """
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]

@@ -1,8 +1,9 @@
 """Single rigid bodies: inertias of simple shapes, and the equation of motion.
 
-For floats only; unphysical inertias raise a ModelError. Motions, forces and inertias
-that are combined must be in the same frame: [angular; linear] about its origin. Labels
-of frames are different only if both vectors have one.
+For floats only. Functions that return a RigidInertia raise a ModelError if it is not
+physical; no other function does. Motions, forces and inertias that are combined must be
+in the same frame: [angular; linear] about its origin. Inertias have no label of a
+frame; labels are different only if both vectors have one.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
     Raises:
         ShapeError, NonFiniteError: A value has another shape or is not finite.
         ModelError: Ic is not symmetric within 1e-9 of its largest entry, the mass is
-            negative, or a principal moment is negative or above the sum of the others.
+            negative, or a principal moment is negative or above the sum of the others,
+            within the slack of `checked`.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """

@@ -64,7 +64,8 @@ def to_screw(s: Motion | Force) -> Screw:
     d is the direction, P the point, |w| or |f| the magnitude. If |w| <= 1e-14 |v|, or
     |f| <= 1e-14 |n|, its kind is "pure": d and magnitude of v or n, no P (None), pitch
     infinite. If all components are 0, it is "zero": no d, no P, magnitude 0, pitch NaN.
-    Otherwise it is "screw". Raises NonFiniteError for NaN or infinity.
+    Otherwise it is "screw". A frame label is lost. Raises NonFiniteError for NaN or
+    infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
@@ -132,7 +133,8 @@ def dual_basis(D: Any) -> np.ndarray:
     """Return the basis E of F6 dual to a basis D of M6: D.T E = 1.
 
     Both are 6x6 with the basis vectors as columns. Raises numpy's LinAlgError if D is
-    singular, ShapeError or NonFiniteError if it is another array or not finite.
+    singular (numpy's matrix_rank is below 6), ShapeError or NonFiniteError if it is
+    another array or not finite.
 
     Source: GUIDE (1); SV-1.2.
     """
@@ -142,8 +144,8 @@ def dual_basis(D: Any) -> np.ndarray:
 def dual(X: Any) -> np.ndarray:
     """Return X* = X^-T, the transform of forces for a transform of motions, 6x6.
 
-    Raises numpy's LinAlgError if X is singular, ShapeError or NonFiniteError if it is
-    another array or not finite.
+    Raises numpy's LinAlgError if X is singular (numpy's matrix_rank is below 6),
+    ShapeError or NonFiniteError if it is another array or not finite.
 
     Source: GUIDE (2), (3); SV-1.3.
     """
@@ -153,8 +155,8 @@ def dual(X: Any) -> np.ndarray:
 def _inverse(name: str, M: Any) -> np.ndarray:
     """Return the inverse of a 6x6 matrix M; `name` is for error messages.
 
-    Raises LinAlgError if its rank is below 6, ShapeError or NonFiniteError for another
-    array.
+    Raises LinAlgError if numpy's matrix_rank is below 6, ShapeError or NonFiniteError
+    for another array.
     """
     M = single(name, M, 6, 6)
     rank = int(np.linalg.matrix_rank(M))
@@ -168,7 +170,7 @@ def pluecker_bases(X: Transform) -> tuple[MotionSubspace, ForceSubspace]:
 
     d_Ox, d_Oy, d_Oz (rotations about the axes of A), d_x, d_y, d_z (translations)
     and the dual e_x, e_y, e_z (couples), e_Ox, e_Oy, e_Oz (forces along the axes): d_i
-    . e_j = 1 for i = j, else 0. They are the columns of X and of X*.
+    . e_j = 1 for i = j, else 0. They are the columns of X and of X*, without labels.
 
     Source: GUIDE (4)-(10); SV-4.1.
     """
@@ -232,7 +234,7 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 def complement(S: Any) -> np.ndarray:
     """Return an orthonormal basis T of the constraint forces of S: S.T T = 0.
 
-    S is 6xr, T is 6x(6-r); an empty S counts as 6x0.
+    S is 6xr, a MotionSubspace or an array, T is 6x(6-r); an empty S counts as 6x0.
 
     Raises ValueError if the columns of S are linearly dependent (a singular value is at
     most 1e-12 of the largest), ShapeError or NonFiniteError if S has not 6 rows or is
@@ -254,9 +256,9 @@ def complement(S: Any) -> np.ndarray:
 def constraint_rows(S: Any) -> np.ndarray:
     """Return the constraint rows T.T of a joint: T.T (v2 - v1) = 0, (6-r)x6.
 
-    S is 6xr. The rows hold exactly when v2 - v1 = S qd for some qd. Raises ValueError
-    if the columns of S are linearly dependent, ShapeError or NonFiniteError if S has
-    not 6 rows or is not finite.
+    S is 6xr, a MotionSubspace or an array; the rows are orthonormal. They hold exactly
+    when v2 - v1 = S qd for some qd. Raises ValueError if the columns of S are linearly
+    dependent, ShapeError or NonFiniteError if S has not 6 rows or is not finite.
 
     Source: GUIDE (31); SV-3.1, SV-9.1, SV-9.5.
     """

@@ -162,8 +162,9 @@ def two_body_3d(case: HingedPair) -> Answer3D:
     alpha of body 2 relative to body 1, and this 6x6 matrix.
 
     Args:
-        case: The problem; r1 and r2 point from the centres of mass to P. Its s must
-            have unit length (not checked), else alpha is divided by the length.
+        case: The problem; r1 and r2 point from the centres of mass to P, r~ is the
+            matrix r x. Its s must have unit length (not checked), else alpha is
+            divided by the length.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
