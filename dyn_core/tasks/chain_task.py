@@ -121,7 +121,7 @@ class ChainTask(Task):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation.
+        """A pair (minimum, maximum) for each entry of the observation, in its order.
 
         Entries of directions are within -1..1, the others unbounded.
         """
@@ -192,7 +192,8 @@ class ChainTask(Task):
         """Return the observation of a state: for each link its direction (2) and rate.
 
         The rate is that of turning [rad/s]. Position (2) and velocity (2) of joint 0
-        follow, unless it is guided. Entries of directions are clipped to -1..1.
+        follow, unless it is guided. Entries of directions are clipped to -1..1, with 1
+        for NaN.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
@@ -245,5 +246,8 @@ class ChainTask(Task):
         return np.concatenate([*both, flags], axis=1)
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the positions of the joints in a state, (n, 2) [m]."""
+        """Return the positions of the joints in one flat state, (n, 2) [m].
+
+        They may be a view of the state.
+        """
         return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

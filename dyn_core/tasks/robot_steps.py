@@ -137,7 +137,7 @@ class FreeStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt under tau, and `impulses` unchanged.
+        """Return q and qd after dt under tau, and the array `impulses` itself.
 
         A row whose step fails has NaN or infinity in q; no error is raised.
         """
@@ -232,7 +232,7 @@ class FloorStep:
 
 
 def _half_spaces(world: Any) -> tuple[HalfSpace, ...]:
-    """Return the half-spaces of a world as a tuple; for None one floor, HalfSpace()."""
+    """Return a sequence of half-spaces as a tuple; for None one floor, HalfSpace()."""
     return (HalfSpace(),) if world is None else tuple(world)
 
 
@@ -277,7 +277,7 @@ class BodiesStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt under tau, and `impulses` unchanged.
+        """Return q and qd after dt under tau, and the array `impulses` itself.
 
         A row whose solver fails has NaN in q; no error is raised. `values` are ignored.
         Another number of rows than the constructor got is a ShapeError.

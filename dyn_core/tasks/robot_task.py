@@ -297,7 +297,7 @@ class RobotTask:
 
     @property
     def observation_bounds(self) -> Pairs:
-        """Minimum and maximum of each entry of the observation: -inf and inf.
+        """The pair (-inf, inf) for each entry of the observation.
 
         The first access calls `observe` with two initial rows to count them, with the
         errors of `no`.

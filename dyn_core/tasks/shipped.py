@@ -2,7 +2,8 @@
 
 Numbers without a source are ours. Three tasks equal those of Gymnasium's classic
 control, to compare speed: a step has the same equations, scheme, interval, actions and
-end. States and observations have this project's order, and angles its zero.
+end. States and observations have this project's order, and angles its zero. Bounds are
+pairs (minimum, maximum), one for each entry.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class CartBalance(ObjectTask):
         return ((-x, x), *[(-angle, angle)] * (nq - 1), *[OPEN] * nq)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state: the state itself."""
+        """Return the observation of a state: its entries, as a list."""
         return list(state)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -339,7 +340,7 @@ def _wrapped(angle: Any) -> Any:
 
 
 def _clipped(x: Any, most: float) -> Any:
-    """Return x clipped to [-most, most]; `most` >= 0."""
+    """Return x clipped to [-most, most], `most` for NaN; `most` >= 0."""
     return minimum(maximum(x, -most), most)
 
 
@@ -349,9 +350,10 @@ class ClassicPendulum(PendulumSwingUp):
 
         reward = -(theta² + 0.1 theta'² + 0.001 tau²)    of the state before the step
 
-    theta is wrapped to [-pi, pi). A step is one semi-implicit step of 0.05 s; then
-    theta' is clipped to 8 rad/s. Gymnasium moves the angle with the clipped rate, this
-    task with the unclipped one: a difference only at 8 rad/s.
+    theta is from upright, in the reward wrapped to [-pi, pi). The state is theta,
+    theta', the observation cos theta, sin theta, theta'. A step is one semi-implicit
+    step of 0.05 s; then theta' is clipped to 8 rad/s. Gymnasium moves the angle with
+    the clipped rate, this task with the unclipped one: a difference only at 8 rad/s.
 
     Source: Gymnasium, classic_control/pendulum.py.
     """
@@ -399,7 +401,8 @@ class ClassicAcrobot(AcrobotSwingUp):
     def observation_bounds(self) -> Bounds:
         """Minimum and maximum of each entry of the observation.
 
-        cos and sin are within 1, the rates within 4 pi and 9 pi rad/s.
+        cos and sin of theta1, then of theta2, are within 1, then the rates within 4 pi
+        and 9 pi rad/s.
         """
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 

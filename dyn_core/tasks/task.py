@@ -130,7 +130,10 @@ class Task(System):
     @property
     @abstractmethod
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation; infinite: unbounded."""
+        """A pair (minimum, maximum) for each entry of the observation, in its order.
+
+        Infinite ones mean that it is unbounded.
+        """
 
     def control(self, action: Any) -> Sequence[Any]:
         """Return the inputs of the system for an action, constant during the step.
@@ -274,6 +277,8 @@ class Task(System):
     def saturated(self, action: Any) -> Vector:
         """Return an action of na entries with each entry clipped to its bounds.
 
+        NaN becomes the maximum.
+
         Raises ValueError for another number of entries.
         """
         return Vector(
@@ -360,7 +365,7 @@ class ObjectTask(Task):
         return np.array(self.home) + np.array(self.spread) * drawn
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on.
+        """Return x, y of the ends of the rods in a state, (k, 2) [m], from joint 0 on.
 
         Raises:
             ModelError: The object has no equivalent mechanism of rods.

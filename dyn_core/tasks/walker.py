@@ -91,7 +91,7 @@ class Walker(ChainTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry.
+        """A pair (minimum, maximum) for each entry of the observation, in its order.
 
         Joint angles are within pi, cos and sin within 1, the others unbounded.
         """
@@ -101,9 +101,9 @@ class Walker(ChainTask):
     def observe(self, state: Any) -> Sequence[Any]:
         """Return the observation of a state (ns entries), 18 numbers.
 
-        Height of the rear hip, cos and sin of the pitch (clipped to -1..1), velocity of
-        the rear hip (2), rate of pitch, six joint angles in [-pi, pi], their rates (6).
-        The angles are of the joints `motors`, in their order.
+        Height of the rear hip, cos and sin of the pitch (clipped to -1..1, 1 for NaN),
+        velocity of the rear hip (2), rate of pitch, six joint angles in [-pi, pi],
+        their rates (6). The angles are of the joints `motors`, in their order.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)

@@ -47,9 +47,9 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 9), zero qd (rows, 8), and goals as memory, (rows, 2) [m].
 
     q has two angles, then the pose of the box (x, y, z, qx, qy, qz, qw). The arm is
-    bent aside, its angles within 0.05 rad of -1.9 and 1.2. The box stands on the floor,
-    its axes along the world's; x, y of the box and of the goal are uniform in the
-    rectangle from NEAR to FAR.
+    bent aside, its angles uniform within 0.05 rad of -1.9 and 1.2. The box stands on
+    the floor, its axes along the world's; x, y of the box and of the goal are uniform
+    in the rectangle from NEAR to FAR.
     """
     q = np.zeros((rows, 9))
     q[:, :2] = [-1.9, 1.2] + rng.uniform(-0.05, 0.05, (rows, 2))
@@ -62,8 +62,8 @@ def observe(rows: RobotRows) -> np.ndarray:
     """Return the observations, (n, 17).
 
     q (2) [rad] and qd (2) [rad/s] of the arm, then in x and y of the world: tip (2)
-    [m], box (2) [m] and the box's x axis (2); velocity of the box (3) [m/s]; vectors
-    from box to goal (2) and from tip to box (2) [m].
+    [m], box (2) [m] and the box's x axis (2); linear velocity of the box in the world's
+    axes (3) [m/s]; vectors from box to goal (2) and from tip to box (2) [m].
     """
     tip, box = rows.place(2)[:, :2], rows.place(3)[:, :2]
     heading = rows.axes(3)[:, :2, 0]
@@ -92,13 +92,13 @@ def push_box() -> RobotTask:
 
     Action: torques of shoulder and elbow, 5 and 3 N·m times an action in [-1, 1].
     Observation (17): q (2) [rad] and qd (2) [rad/s] of the arm, x and y of the tip,
-    then of the box (4) [m], x and y of the box's x axis (2), velocity of the box in the
-    world (3) [m/s], vectors from the box to the goal, then from the tip to the box, in
-    x and y (4) [m]. Reward, of the positions in x and y after the step:
+    then of the box (4) [m], x and y of the box's x axis (2), linear velocity of the box
+    in the world (3) [m/s], vectors from the box to the goal, then from the tip to the
+    box, in x and y (4) [m]. Reward, of the positions in x and y after the step:
 
         -|goal - box| - 0.2 |box - tip| - 0.001 sum a²
 
-    No state ends an episode.
+    No state ends an episode. Goals are uniform in the rectangle from NEAR to FAR.
     """
     model = load_urdf(SCENE)
     scale = np.array([5.0, 3.0])

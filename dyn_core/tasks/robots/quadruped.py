@@ -29,7 +29,7 @@ PUSHES = 5
 def initial(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 19), zero qd (rows, 18), and a memory of no columns.
 
-    Joint angles are within 0.05 rad of the stance, the trunk is 1 cm higher.
+    Joint angles are uniform within 0.05 rad of the stance, the trunk is 1 cm higher.
     """
     q = np.tile(STANCE, (rows, 1))
     q[:, 7:] += rng.uniform(-0.05, 0.05, (rows, 12))
@@ -43,7 +43,7 @@ def up(rows: RobotRows) -> np.ndarray:
 
 
 def velocity(rows: RobotRows) -> np.ndarray:
-    """Return the velocity of the trunk in the world's axes, (n, 3) [m/s]."""
+    """Return the velocity of the trunk's origin in world axes, (n, 3) [m/s]."""
     moved: np.ndarray = np.einsum("nij,nj->ni", rows.axes(0), rows.qd[:, 3:6])
     return moved
 
@@ -153,7 +153,7 @@ def quadruped_walk() -> RobotTask:
 def initial_stand(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 19), zero qd, and as memory directions of pushes, (rows, 5) [rad].
 
-    Joint angles are within 0.05 rad of the stance, the trunk is 1 cm higher. A
+    Joint angles are uniform within 0.05 rad of the stance, the trunk is 1 cm higher. A
     direction is the angle of a push from the world's x axis about the vertical, uniform
     in ±pi.
     """
@@ -167,7 +167,8 @@ def push(rows: RobotRows) -> np.ndarray:
     Columns 3 to 5 are the force of 20 N at the trunk's origin, in the trunk's axes; all
     others, and rows between pushes, are zero. Pushes act from 0.5 to 1 s of every
     period of 2 s; push k has the direction memory[:, k], later ones the last direction.
-    `memory` is that of initial_stand, (n, 5).
+    `memory` is that of initial_stand, (n, 5): angles from the world's x axis about the
+    vertical [rad].
     """
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
@@ -197,7 +198,8 @@ def observe_stand(rows: RobotRows) -> np.ndarray:
 def reward_stand(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
     """Return exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a² by row, (n,).
 
-    p is the trunk's horizontal position, u its vertical axis, v its velocity.
+    p is the trunk's horizontal position, u its vertical axis, v its linear velocity
+    (3), all in the world.
 
     Args:
         before: Not used.

@@ -19,8 +19,8 @@ NEAR, FAR = (0.35, -0.35, 0.2), (0.65, 0.35, 0.7)  # box of goals [m]
 def initial(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 7) near HOME, zero qd (rows, 7), and goals, (rows, 3) [m].
 
-    Angles are within 0.1 rad of HOME. The memory holds the goals, world positions
-    uniform in the box from NEAR to FAR.
+    Angles are uniform within 0.1 rad of HOME. The memory holds the goals, world
+    positions uniform in the box from NEAR to FAR.
     """
     q = HOME + rng.uniform(-0.1, 0.1, (rows, 7))
     return q, np.zeros((rows, 7)), rng.uniform(NEAR, FAR, (rows, 3))
