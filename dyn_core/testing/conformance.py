@@ -127,7 +127,7 @@ def served_model(solver: Solver, seed: int, size: int) -> Any:
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
-    """Return the largest scaled error of pairs (value, expected).
+    """Return the largest scaled_error of pairs (value, expected).
 
     Infinity if there are none, or one has NaN.
     """

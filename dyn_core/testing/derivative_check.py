@@ -119,7 +119,8 @@ def _note(
 ) -> None:
     """Update `worst` with the largest error of each joint, by the tensors' last index.
 
-    Errors are relative to max(1, largest entry of a tensor); NaN counts as infinity.
+    Errors are relative to max(1, largest entry of the expected tensor); NaN counts as
+    infinity.
 
     Args:
         model: Robot.

@@ -43,8 +43,9 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return absolute errors in units in the last place of `expected`, as `values`.
+    """Return absolute errors, in the shape of `values`, in last places of `expected`.
 
+    A last place is that of `expected` rounded to float64, whatever type `values` has.
     0 where both are equal or NaN, NaN where one alone is NaN. Where one alone is
     infinite, the error is infinite or NaN.
 

@@ -295,9 +295,9 @@ def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
 
     p are gravity and the last link's com. Of x_next qd_next is compared. Near: the ball
-    touches the floor;
-    not_differentiable may be true, as where no joint moves it off, and then nothing
-    more is compared. Far from the floor it must be false, and dx_dmu zero.
+    touches the floor; not_differentiable may be true, as where no joint moves it off,
+    and then nothing more is compared. Far from the floor it must be false, and dx_dmu
+    zero.
     """
     case, near = with_ball(case)
     far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}

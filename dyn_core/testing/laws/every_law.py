@@ -347,7 +347,7 @@ def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
 
 
 def _body_transforms(case: Case) -> list[np.ndarray]:
-    """Return X_i_0 of each body at the case's q, base to body, 6x6 each."""
+    """Return X_i_0 of bodies 1 to nb at the case's q, base to body, 6x6 each."""
     coriolis_laws = split_q(case.model, Vector(case.q.tolist()))
     X = [np.eye(6)]
     for i in case.model.bodies:
@@ -413,7 +413,7 @@ def forces_accelerate(case: Case) -> Pairs:
 
 
 def joint_friction_brakes(case: Case) -> Pairs:
-    """joint_friction=True takes damping and dry friction from tau"""
+    """FD with joint_friction=True is FD of tau - friction_force(qd) without"""
     rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     smooth = case.program()(case.q, case.qd, case.qdd - _friction(case))
     yield rough, smooth

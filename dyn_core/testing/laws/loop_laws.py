@@ -9,7 +9,8 @@ loop_constraints: error, Jacobian and bias of the loops' rows; lambda are the co
 forces. y are the independent coordinates, qd = G yd; H_y, C_y and g_y are their
 inertia, bias and gravity. Each law ties its loop itself, to a copy of the case: a rod
 (with_rod), or a rolling ball (with_ball). If no joint moves it, only its closure f = 0,
-or a trivial pair, is checked. Laws of a rod take qd projected on A qd = 0, except for
+or a trivial pair, is checked, except by constraints_have_their_rates and
+rolling_rows_are_speeds. Laws of a rod take qd projected on A qd = 0, except for
 constraints_have_their_rates and loops_obey_the_kkt_system.
 
 Pairs are computed when they are read. Errors of the builds and calls of Programs, such

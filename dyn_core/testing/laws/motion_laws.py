@@ -135,7 +135,7 @@ def a_part_of_a_pose_is_less(case: Case) -> Pairs:
 
 
 def _far(case: Case) -> np.ndarray:
-    """Return a pose (4, 4) with a random rotation, some 10 m away."""
+    """Draw from case.rng a pose (4, 4) with a random rotation, some 10 m away."""
     q = case.rng.normal(size=4)
     x, y, z, w = q / np.linalg.norm(q)
     axis, pose = np.array([x, y, z]), np.eye(4)
@@ -197,7 +197,10 @@ def body_jacobians_give_velocities(case: Case) -> Pairs:
 
 
 def _fields(case: Case) -> np.ndarray:
-    """Return gravity as a spatial acceleration in each body's coordinates, (nb, 6)."""
+    """Return gravity, not its negative, in each body's coordinates, (nb, 6).
+
+    It is a spatial acceleration.
+    """
     model, X = case.model, [np.eye(6)]
     parts = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:

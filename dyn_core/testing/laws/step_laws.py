@@ -65,8 +65,9 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
     With external forces, joint friction, springs and, if the solver has them, limit
     stops; for a solver that closes loops, with a rod. p are gravity, the com of the
-    case's frame, and the path of `_joint_path`. Pairs are divided by max(1, largest
-    expected entry). If the step is no solver of STEP, differences are compared instead.
+    case's frame, and the path of `_joint_path`. Compared are q_next, qd_next and all
+    entries of A, B and dx_dp, divided by max(1, largest expected entry). If the step is
+    no solver of STEP, differences are compared instead.
     """
     step = _step_of(case)
     if step is None:
@@ -91,7 +92,7 @@ def derivatives_of_steps_are_differences(case: Case) -> Pairs:
     """x_next(x (+) eps dx, tau + eps dtau) = x_next (+) eps (A dx + B dtau)
 
     Along one random direction, by central differences, with dt = 0.1 s. The pair is
-    divided by max(1, largest difference).
+    divided by max(1, largest entry by differences).
     """
     model, program = case.model, case.program()
     q, qd, tau, dt = case.q, case.qd, case.qdd, np.array(0.1)

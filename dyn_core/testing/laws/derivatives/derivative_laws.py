@@ -69,8 +69,8 @@ def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
 def slopes_of_forward_dynamics(case: Case) -> Pairs:
     """d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau, scaled by H
 
-    H dqdd_dq = -dtau_dq and H dqdd_dqd = -dtau_dqd of ID at this qdd; H Hinv = 1; ID of
-    this qdd is tau.
+    Checked without differences: H dqdd_dq = -dtau_dq and H dqdd_dqd = -dtau_dqd of
+    id_derivatives at this qdd; H Hinv = 1; ID of this qdd is tau.
     """
     tau = case.qdd
     result = case.program(inputs=["f_ext"])(case.q, case.qd, tau, case.f_ext)

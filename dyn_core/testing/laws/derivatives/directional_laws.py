@@ -40,7 +40,8 @@ def is_forward_mode(case: Case) -> Pairs:
     """Analytic derivatives equal forward mode through the algorithms
 
     External forces, which change, too, and joint friction act. The two solvers are
-    compared with each other, whichever is under test.
+    compared with each other, whichever is under test. Pairs are divided by max(1,
+    largest entry).
     """
     choices = {"inputs": ["f_ext", "df_ext"], "joint_friction": True}
     yield from _agree_with_forward_mode(case, choices)
@@ -51,7 +52,7 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
 
     Two random parameters: of a joint or spring with f_ext_fixed "base", of the last
     link with "point". Without joint and spring parameters the only one is of the link,
-    with "base".
+    with "base". Pairs are divided by max(1, largest entry).
     """
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):
@@ -140,6 +141,7 @@ def _part(results: Any, k: int, parts: int) -> np.ndarray:
 def _hybrid(case: Case) -> dict[str, Any]:
     """Return {"prescribed": names of every second joint}, the case's value of it.
 
+    The first joint is among them.
     {} if the solver under test has no such option.
     """
     options = case.options(case.solver)
@@ -170,8 +172,8 @@ def extremes_are_inverse_and_forward(case: Case) -> Pairs:
 def hybrid_blocks_are_directional(case: Case) -> Pairs:
     """Blocks times a direction are the derivative along it, by hd_directional
 
-    The values tau_u and qdd_v are equal, too. Every second joint is prescribed, and
-    external forces act; pairs are divided by max(1, largest entry).
+    The values tau_u and qdd_v are equal, too. Every second joint, from the first on, is
+    prescribed, and external forces act; pairs are divided by max(1, largest entry).
     """
     program = case.program(inputs=["f_ext"])
     arguments = case.arguments(program)
@@ -205,7 +207,7 @@ def hybrid_blocks_are_directional(case: Case) -> Pairs:
 def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
     """dtau_u/dqdd_u and dqdd_v/dtau_v symmetric, dqdd_v/dqdd_u = -(dtau_u/dtau_v).T
 
-    Every second joint is prescribed.
+    Every second joint, from the first on, is prescribed.
     """
     program = case.program()
     result = program(*case.arguments(program))

@@ -103,7 +103,7 @@ class Balance:
         """Yield ("q", D), ("qd", D) and ("p", D), the residuals' derivatives.
 
         D is (nv + rows, numbers of the variable), by differences and without friction.
-        By p it has the columns of all paths.
+        By p it has the columns of all paths, none without paths.
 
         Args:
             paths: Paths of the parameters p; may be empty.

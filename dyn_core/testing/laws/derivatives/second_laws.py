@@ -116,7 +116,7 @@ def _times(weight: np.ndarray, tensor: Any) -> np.ndarray:
 
 
 def tensors_are_symmetric(case: Case) -> Pairs:
-    """Tensors by qd and qd, and H by q, are symmetric; by q and q up to the bracket
+    """d2/dqd2 is symmetric, dH/dq in the indices of H; d2/dq2 up to the bracket
 
         d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
 
