@@ -203,7 +203,7 @@ class Case(SystemCase):
         return {key: values[key] for key in accepted if key in values}
 
     def width(self, joint: str) -> int:
-        """Return the number of velocity coordinates of a moving joint.
+        """Return the number of velocity coordinates of a moving joint, or a follower.
 
         Raises ModelError for an unknown, fixed or locked one.
         """

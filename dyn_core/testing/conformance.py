@@ -38,7 +38,10 @@ class Finding:
 
     @property
     def good(self) -> bool:
-        """Whether the law holds, also if only for zeros; NaN never does."""
+        """Whether the error is at most the tolerance, also if only of zeros.
+
+        NaN is not.
+        """
         return bool(self.error <= self.tolerance)
 
     def __str__(self) -> str:

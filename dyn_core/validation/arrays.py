@@ -243,8 +243,8 @@ def finite_array(
         size: Number of values; None: any number of them, in a list or array.
 
     Raises:
-        ModelError: The values are complex or not numeric, such as "1.5", masked, not a
-            list, not `size` many, or not finite.
+        ModelError: The values are None, complex or not numeric, such as "1.5", masked,
+            not a flat list, not `size` many, or not finite.
     """
     try:
         array = _numbers(values)

@@ -3,7 +3,8 @@
 Names of robots, links and joints, titles and paths come from untrusted files. A
 generator passes them through the function of its language, so that they cannot end a
 comment, string or line of the generated file. JSON has no function here: `json.dumps`
-quotes all text.
+quotes all text. Invisible characters are controls, formats, surrogates, and separators
+of lines or paragraphs; blanks are visible.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def c_comment(text: str) -> str:
 def c_string(text: str) -> str:
     """Return text as a C string literal of printable ASCII, in double quotes.
 
-    Other bytes of its UTF-8, double quotes and backslashes become octal escapes; if ??
-    is in the text, which may begin a trigraph, so does each question mark.
+    Other bytes of its UTF-8, also of lone surrogates, double quotes and backslashes
+    become octal escapes; if ?? is in the text, which may begin a trigraph, so does each
+    question mark.
     """
     doubtful = '"\\?' if "??" in text else '"\\'
     return '"' + "".join(

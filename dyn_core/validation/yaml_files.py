@@ -130,7 +130,7 @@ def dump_yaml(data: Any, **choices: Any) -> str:
 
     Args:
         data: Mappings, lists, strings, numbers, booleans and None; nothing in itself.
-        choices: Further arguments of yaml.dump.
+        choices: Further arguments of yaml.dump, except Dumper and sort_keys.
 
     Raises:
         yaml.YAMLError: There is data of another type.

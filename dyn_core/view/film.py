@@ -89,7 +89,7 @@ def colors_of_bodies(
 
     Of a joint with several coordinates the entry with the largest absolute value
     counts. NaN entries are ignored: a body with no others is left out. Colours go from
-    purple at -1 by light grey at 0 to orange at 1.
+    purple at -1 or below by light grey at 0 to orange at 1 or above.
 
     Args:
         scene: Scene of the bodies.
@@ -112,7 +112,7 @@ def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
     The last one is at most `duration`.
 
     Args:
-        duration: Duration of the run [s].
+        duration: Duration of the run, >= 0 [s].
         fps: Frames per second of the film.
         speed: Speed of the film relative to real time.
 

@@ -73,8 +73,8 @@ class _Lens:
     def floor(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the floor's x, y seen by each subpixel, (h, w, 2) [m], and its depth.
 
-        The depth, (h, w) [m], is infinite where no floor is seen; the point is
-        meaningless there.
+        The depth, (h, w) [m], is along the viewing direction, and infinite where no
+        floor is seen; the point is meaningless there.
 
         Args:
             level: Height of the floor [m].
@@ -197,7 +197,7 @@ def _nearest(
     Args:
         lens: Projection.
         projected: Column, row [subpixels] and depth [m] of the corners, (n, 3); NaN for
-            a corner behind the camera.
+            a corner behind the camera, whose triangles are left out.
         faces: Indices of the corners of each triangle, (m, 3).
     """
     depth = np.full(lens.height * lens.width, np.inf)

@@ -182,7 +182,10 @@ class PlanarScene(VisualScene):
 
 
 def _level(plane: HalfPlane) -> float | None:
-    """Return the height of a half-plane with its normal upwards [m], else None."""
+    """Return the height of a half-plane with its normal upwards [m], else None.
+
+    The normal may be tilted by less than 1e-9 rad.
+    """
     nx, ny = (float(x) for x in plane.z)
     # 1e-9: the normal is a unit vector, so this tilt is a rounding error
     return float(plane.z0[1]) if abs(nx) < 1e-9 and ny > 0 else None
@@ -320,7 +323,7 @@ class ObjectScene(PlanarScene):
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return the ends of the rods at coordinates q (nq,), (n, 2) [m].
+        """Return x, y of joint 0 and of the end of each rod, (n, 2) [m], at q (nq,).
 
         Raises ShapeError if they are not nq, ValueError or TypeError if one is not a
         number.
@@ -330,7 +333,7 @@ class ObjectScene(PlanarScene):
         return from_angles(self.object_chain, x0, v0, theta, rates).x
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the ends of the rods, (2 n,) [m].
+        """Return x, y of joint 0, then of the end of each rod in turn, (2 n,) [m].
 
         The coordinates are stored for the method `values`; an array of floats is not
         copied.

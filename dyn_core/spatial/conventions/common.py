@@ -179,7 +179,8 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
     """Return our pose of R (..., 3, 3) and p (..., 3) [m].
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0. Batches broadcast,
+    The pose, of the body in the world, is (x, y, z, qx, qy, qz, qw), (..., 7), with
+    qw >= 0; R takes components in the body's axes to the world's. Batches broadcast,
     else ValueError.
     """
     return joined(np.asarray(p), quaternion(R))

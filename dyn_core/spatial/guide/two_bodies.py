@@ -309,7 +309,7 @@ def two_body_kkt(
     Raises:
         ValueError: s is zero.
         numpy.linalg.LinAlgError: The system is singular, as for bodies without mass.
-        ShapeError, NonFiniteError: state.g is not valid.
+        ShapeError, NonFiniteError: state.g is not valid, or s not finite.
 
     Source: GUIDE (31)-(34); SV-9.7.
     """

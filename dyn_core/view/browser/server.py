@@ -107,8 +107,9 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 def refusal(host: str, headers: Any) -> str:
     """Return why a request is refused, as a sentence; empty if it is accepted.
 
-    A request is accepted if it has one header Host, which names this server, and each
-    header Origin, if any, is http:// and this Host.
+    A request is accepted if it has one header Host, which names this server with any
+    port (see _is_name_of), and each header Origin, if any, is http:// and this Host,
+    port included; case does not count.
 
     Args:
         host: Address that the server listens on.

@@ -134,7 +134,7 @@ class Stage:
         For contact forces this takes effect in the next call of `place`.
 
         Args:
-            layer: One of LAYERS; not checked.
+            layer: One of LAYERS; another name changes nothing that is seen.
             wanted: Whether it is shown.
         """
         self.layers[layer] = wanted

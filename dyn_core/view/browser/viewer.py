@@ -466,8 +466,8 @@ class Viewer:
     def show_layer(self, layer: str, wanted: bool) -> None:
         """Show or hide one of LAYERS, set its checkbox, and clear the panel's error.
 
-        A layer without a checkbox is shown or hidden, too. The name is not checked.
-        Then the state is shown again, as by `refresh`.
+        A layer without a checkbox is shown or hidden, too; another name has no layer to
+        show, and is no error. Then the state is shown again, as by `refresh`.
         """
         with self._lock:
             self.stage.show(layer, wanted)
@@ -479,9 +479,9 @@ class Viewer:
     def show_torque_colors(self, wanted: bool) -> None:
         """Colour the bodies by their joint forces, or in their own colours.
 
-        A replay without joint forces has no such colours. Without a replay
-        `torque_colors` and its checkbox are set, and the colours and arrows of the
-        last `show_state` are removed.
+        Sets `torque_colors` and its checkbox, if there is one. A replay without joint
+        forces has no such colours. Without a replay, the colours and arrows of the last
+        `show_state` are removed, also if `wanted`.
         """
         with self._lock:
             self.torque_colors = wanted
