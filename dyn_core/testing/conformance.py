@@ -38,7 +38,7 @@ class Finding:
 
     @property
     def good(self) -> bool:
-        """Whether the error is at most the tolerance, also if only of zeros.
+        """Whether the error is at most the tolerance, also if only zeros were compared.
 
         NaN is not.
         """
