@@ -30,8 +30,8 @@ def checked_limits(task: Any) -> np.ndarray:
     """Check times and bounds of a task; return the limits of its actions, (2, na).
 
     Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
-    0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of finite
-    numbers (least, most) with least < most.
+    0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of
+    finite numbers (least, most) with least < most.
     """
     dt: float = task.dt
     bounds = task.action_bounds
@@ -87,8 +87,8 @@ class Task(System):
 
     Raises:
         ModelError: dt is not finite or not > 0, substeps or max_steps is no integer >=
-            1, the scheme is not supported, the bounds are not finite with minimum <
-            maximum, or a choice is not na finite numbers within them.
+            1, the scheme is not supported, there are no bounds or they are not finite
+            with minimum < maximum, or a choice is not na finite numbers within them.
 
     Source: WAW-15.5.
     """

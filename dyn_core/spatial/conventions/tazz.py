@@ -140,8 +140,8 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
             swapped, too: (0,) of a floating root, () for none.
 
     Raises:
-        ShapeError: J has not six rows, `free` is text or one number, or fewer than six
-            columns begin at an entry of it.
+        ShapeError: J has not six rows, `free` is text or one number, or an entry of it
+            is negative or has fewer than six columns from it on.
     """
     if not isinstance(free, Iterable) or isinstance(free, str):
         raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
@@ -158,7 +158,8 @@ def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
     The halves of the rows are swapped, and those of the six columns of each free joint,
     whose first columns `free` lists. Raises ShapeError if J has not six rows, `free` is
-    text or one number, or fewer than six columns begin at an entry of it.
+    text or one number, or an entry of it is negative or has fewer than six columns from
+    it on.
     """
     return tazz_jacobian(J, free)
 
