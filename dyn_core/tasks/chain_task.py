@@ -1,4 +1,8 @@
-"""Tasks for planar chains with motors; the state includes contact and limit flags."""
+"""Tasks for planar chains with motors; the state includes contact and limit flags.
+
+Methods that take a state take one alone, without a batch axis; its entries may be
+symbols, except in `points`.
+"""
 
 from __future__ import annotations
 

@@ -124,5 +124,8 @@ class RobotProgram:
         return after, lost
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Return observations (n, no) of flat states (n, ns); n may be any number."""
+        """Return observations (n, no) of flat states (n, ns); n may be any number.
+
+        Rows with NaN are passed to the task's function, too, whose errors pass through.
+        """
         return np.asarray(self.task.observe(self.task.rows(state)), float)

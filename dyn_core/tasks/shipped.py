@@ -3,7 +3,8 @@
 Numbers without a source are ours. Three tasks equal those of Gymnasium's classic
 control, to compare speed: a step has the same equations, scheme, interval, actions and
 end. States and observations have this project's order, and angles its zero. Bounds are
-pairs (minimum, maximum), one for each entry.
+pairs (minimum, maximum), one for each entry. Methods that take a state take one alone,
+without a batch axis; its entries may be symbols.
 """
 
 from __future__ import annotations
@@ -373,7 +374,7 @@ class ClassicPendulum(PendulumSwingUp):
     def reward(self, before: Any, action: Any, after: Any) -> Any:
         """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
 
-        theta is wrapped to [-pi, pi).
+        theta is wrapped to [-pi, pi), tau is `action`, clipped to its bounds [N·m].
         """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)

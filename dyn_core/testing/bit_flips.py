@@ -139,7 +139,7 @@ class _Section:
 
 
 def _sections(code: bytes) -> list[_Section]:
-    """Return the sections of a 64-bit ELF object, whose bytes are `code`, by index."""
+    """Return the sections by index of a 64-bit little-endian ELF object, `code`."""
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry, count, names = struct.unpack_from("<HHH", code, 0x3A)
     heads = [

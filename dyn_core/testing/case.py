@@ -104,8 +104,9 @@ class SystemCase:
     def other(self, name: str, **choices: Any) -> Program:
         """Return the Program of another shipped solver, for comparison.
 
-        The default engine is graph: for some calls it takes less time than compiling.
-        The default dtype is float64, also of a case with float32.
+        It is cached as in `build`. The default engine is graph: for some calls it takes
+        less time than compiling. The default dtype is float64, also of a case with
+        float32.
 
         Args:
             name: Name of a solver, or of a problem for its default solver.

@@ -191,7 +191,8 @@ def state_array(
 
     Args:
         name: Name of the input in error messages.
-        values: Numbers of one state, or of a batch of states. Booleans become floats.
+        values: Numbers of one state, or of a batch of states, which may be empty.
+            Booleans become floats.
         length: Length of the last axis.
         real: Whether complex numbers are refused.
 

@@ -175,7 +175,7 @@ class Quantity(Kind):
         return f"a number{more}{unit}"
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value is a real number; booleans and strings are not."""
+        """Return whether the value is a real number, also NaN; not True or "1"."""
         return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
     def convert(self, where: str, value: Any) -> float:
@@ -209,7 +209,10 @@ class Whole(Kind):
         return f"a whole number, {self.low}{upper}"
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value is an integer in the range; 2.0 and True are not."""
+        """Return whether the value is an integer in the range, not 2.0 or True.
+
+        NumPy's integers are.
+        """
         if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
             return False
         return self.low <= int(value) <= (math.inf if self.high is None else self.high)
@@ -351,7 +354,7 @@ class ByName(Kind):
 
     @property
     def empty(self) -> dict[Any, Any]:  # type: ignore[override]
-        """An empty dict."""
+        """A new empty dict."""
         return {}
 
     @property

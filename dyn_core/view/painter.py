@@ -352,7 +352,7 @@ def simplified(triangles: Triangles, cell: float) -> Triangles:
 
     Args:
         triangles: Surface.
-        cell: Side of a cubic cell [m].
+        cell: Side of a cubic cell, > 0 [m].
     """
     if not len(triangles.faces):
         return triangles

@@ -123,7 +123,7 @@ class PlanarScene(VisualScene):
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the initial state, since there are no sliders.
+        """Return a copy of the initial state, since there are no sliders.
 
         Arguments are ignored.
         """
