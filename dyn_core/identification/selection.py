@@ -491,8 +491,8 @@ def _names_of(
             is without them.
 
     Raises:
-        SettingError: There is no such group or path, or for the group payload the robot
-            has not exactly one link that can carry it.
+        SettingError: There is no such group or path, the path is armature or time, or
+            for the group payload the robot has not exactly one link that can carry it.
     """
     joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
     if entry == "friction":
@@ -516,6 +516,12 @@ def _names_of(
         raise SettingError(
             f"only: {error}; groups: {', '.join(GROUPS)}", "only"
         ) from error
+    if path in ("armature", "time"):
+        raise SettingError(
+            f"only: {path} belongs to the robot as a whole; valid: gravity, paths of"
+            f" links, joints and springs, or a group: {', '.join(GROUPS)}",
+            "only",
+        )
     return [entry]
 
 

@@ -196,14 +196,13 @@ class ChainTask(Task):
         """Return the observation of a state: for each link its direction (2) and rate.
 
         The rate is that of turning [rad/s]. Position (2) and velocity (2) of joint 0
-        follow, unless it is guided. Entries of directions are clipped to -1..1, with 1
-        for NaN.
+        follow, unless it is guided. Entries of directions are clipped to -1..1.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         seen: list[Any] = []
         for direction, rate in zip(r, self.turning(r, v), strict=True):
-            seen += [*(minimum(maximum(c, -1.0), 1.0) for c in direction), rate]
+            seen += [*(minimum(1.0, maximum(c, -1.0)) for c in direction), rate]
         return seen if self.guided else [*seen, *x.rows[0], *v.rows[0]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:

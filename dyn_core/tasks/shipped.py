@@ -341,8 +341,8 @@ def _wrapped(angle: Any) -> Any:
 
 
 def _clipped(x: Any, most: float) -> Any:
-    """Return x clipped to [-most, most], `most` for NaN; `most` >= 0."""
-    return minimum(maximum(x, -most), most)
+    """Return x clipped to [-most, most]; NaN stays NaN; `most` >= 0."""
+    return minimum(most, maximum(x, -most))
 
 
 @dataclass(frozen=True, eq=False)

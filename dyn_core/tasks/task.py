@@ -277,12 +277,10 @@ class Task(System):
     def saturated(self, action: Any) -> Vector:
         """Return an action of na entries with each entry clipped to its bounds.
 
-        NaN becomes the maximum.
-
-        Raises ValueError for another number of entries.
+        NaN stays NaN. Raises ValueError for another number of entries.
         """
         return Vector(
-            minimum(maximum(a, low), high)
+            minimum(high, maximum(a, low))  # in this order NaN stays NaN
             for a, (low, high) in zip(action, self.action_bounds, strict=True)
         )
 

@@ -101,14 +101,14 @@ class Walker(ChainTask):
     def observe(self, state: Any) -> Sequence[Any]:
         """Return the observation of a state (ns entries), 18 numbers.
 
-        Height of the rear hip, cos and sin of the pitch (clipped to -1..1, 1 for NaN),
+        Height of the rear hip, cos and sin of the pitch (clipped to -1..1),
         velocity of the rear hip (2), rate of pitch, six joint angles in [-pi, pi],
         their rates (6). The angles are of the joints `motors`, in their order.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         w = self.turning(r, v)
-        pitch = [minimum(maximum(c, -1.0), 1.0) for c in r[self.TRUNK]]
+        pitch = [minimum(1.0, maximum(c, -1.0)) for c in r[self.TRUNK]]
         pose = [x.rows[self.REAR][1], *pitch, *v.rows[self.REAR], w[self.TRUNK]]
         angles, rates = [], []
         for i in self.motors:

@@ -188,8 +188,8 @@ class RobotParts:
 
         Without visuals, return the collision shapes. If fewer than half of the bodies
         have a collision shape, return rods between joints, and the collision shapes
-        whose coordinates in the body, x, y and z together, span less than half of
-        the robot's size. Without collision shapes, return rods alone.
+        that span less than half of the robot's size along each axis of their body.
+        Without collision shapes, return rods alone.
         """
         visuals = list(self._visuals())
         if visuals:
@@ -197,7 +197,9 @@ class RobotParts:
         shapes = list(self._collisions(1.0, colors.LINK))
         covered = {part.body for part in shapes}
         if len(covered - {0}) < COVERED * self.model.nb:
-            small = (x for x in shapes if np.ptp(x.triangles.vertices) < self.size / 2)
+            half = self.size / 2
+            spans = (np.ptp(x.triangles.vertices, axis=0).max() for x in shapes)
+            small = (x for x, span in zip(shapes, spans, strict=True) if span < half)
             shapes = [
                 *self.skeleton(),
                 *(replace(x, color=colors.JOINT) for x in small),

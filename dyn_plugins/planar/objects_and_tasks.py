@@ -9,7 +9,7 @@ from dyn_core.authoring import (
     loop,
     where,
 )
-from dyn_core.planar import GUIDED, LINE
+from dyn_core.planar import FREE, GUIDED, LINE
 from dyn_core.planar.problems import (
     OBJECT_DYNAMICS,
     OBJECT_ENERGY,
@@ -22,6 +22,7 @@ from dyn_plugins.planar._schemes import euler, rk4, semi_implicit
 from dyn_plugins.planar._touching import height, planes_of
 from dyn_plugins.planar.steps import chain_fixed_step
 
+PARALLEL = 1e-6  # sine of an angle up to which a line and an edge are parallel
 SCHEMES = {"euler": euler, "semi_implicit": semi_implicit, "rk4": rk4}
 
 
@@ -195,28 +196,35 @@ def _chain_step(model, state, efforts):
 def _lifted(chain, x):
     """Return a new list of positions, joints below the ground moved to its edge.
 
-    Guided joints stay; only half-planes that stop a joint count. chain: Planar chain;
-    x: Positions of the joints, list of Vectors [m].
+    Guided joints stay, and joints on a line move along it, or stay if it is parallel to
+    the edge; only half-planes that stop a joint count. chain: Planar chain; x:
+    Positions of the joints, list of Vectors [m].
     """
     x = list(x)
     for i in range(chain.n):
         for _, plane in planes_of(chain, i):
-            above = height(plane, x[i])
-            x[i] = x[i] - Vector(plane.z) * where(above < 0.0, above, 0.0)
+            above, up = height(plane, x[i]), Vector(plane.z)
+            if chain.constraints.kind[i] == LINE:
+                s = chain.constraints.s[i]
+                along = Vector((-s[1], s[0]))
+                rise = up @ along
+                up = along * (1.0 / rise) if abs(rise) > PARALLEL else ZERO
+            x[i] = x[i] - up * where(above < 0.0, above, 0.0)
     return x
 
 
 def _modes(chain, contact):
     """Return the chain's JointModes, changed at joints that touch a half-plane.
 
-    These are LINE on a half-plane of mode "slide", else GUIDED; s: its normal. Guided
-    joints stay so. contact: By joint: 0, or the number of the half-plane, from 1 on.
+    A free joint on a half-plane of mode "slide" is LINE, with its normal as s; others
+    are GUIDED. contact: By joint: 0, or the number of the half-plane, from 1 on.
     """
     modes = modes_of(chain)
     for i in range(chain.n):
         for k, plane in planes_of(chain, i):
             holds = equal(contact[i], k)
-            slides = plane.mode == "slide"
+            free = chain.constraints.kind[i] == FREE
+            slides = plane.mode == "slide" and free
             modes.kind[i] = where(holds, LINE if slides else GUIDED, modes.kind[i])
             modes.s[i] = where(holds, Vector(plane.z), modes.s[i])
     return modes

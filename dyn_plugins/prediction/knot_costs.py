@@ -292,10 +292,10 @@ def knot_policy(
         x_next = step(x, tau) (+) (length - 1) gap
 
     The results are q_next, qd_next, tau and the value of knot_cost at q, qd and tau.
-    tau is clipped to its bounds. K is nv x 2 nv; gap is 2 nv, of q, then of qd. Without
-    the input K tau is tau_plan, clipped, and no gap is added, also where k, gap and
-    length are given; with K, all of them and q_plan and qd_plan are needed. Errors of
-    `step` pass through, and so do those of knot_cost.
+    tau is clipped to its bounds, NaN stays NaN. K is nv x 2 nv; gap is 2 nv, of q, then
+    of qd. Without the input K tau is tau_plan, clipped, and no gap is added, also where
+    k, gap and length are given; with K, all of them and q_plan and qd_plan are needed.
+    Errors of `step` pass through, and so do those of knot_cost.
 
     Inputs and outputs: those of KNOT_POLICY.
 
@@ -311,7 +311,7 @@ def knot_policy(
         dx = Vector([*model.difference(q_plan, q), *(qd - qd_plan)])
         wanted = tau_plan + k * length + K @ dx
     tau = Vector(
-        minimum(maximum(x, low), high)
+        minimum(high, maximum(x, low))  # in this order NaN stays NaN
         for x, low, high in zip(wanted, lower, upper, strict=True)
     )
     q_next, qd_next = step(q, qd, tau, dt)

@@ -9,7 +9,10 @@ import dyn_core as dyn
 from dyn_core.errors import ModelError, SettingError, SingularError
 from dyn_core.identification import FRICTION_LAWS, selection
 from dyn_core.identification.fitting import consistent_fit, outcome
+from dyn_core.identification.fitting.sought_robot import with_paths
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
+from dyn_core.spatial import RigidInertia
 
 PAYLOAD = np.array([1.5, 0.015, -0.03, 0.12, 0.014, 0.0, 0.013, 0.0, 0.0, 0.003])
 
@@ -500,6 +503,25 @@ def test_questions_that_make_no_sense_are_refused(arm, weighed, options, message
     motion, tau = weighed
     with pytest.raises(dyn.SettingError, match=message):
         dyn.identify(arm, *motion, tau, **options)
+
+
+@pytest.mark.parametrize("path", ["armature", "time"])
+def test_what_belongs_to_the_robot_as_a_whole_is_not_sought(arm, weighed, path):
+    """It was refused after the fit, where the model is made."""
+    motion, tau = weighed
+    with pytest.raises(dyn.SettingError, match=f"{path} belongs .*; valid: gravity"):
+        dyn.identify(arm, *motion, tau, only=path)
+
+
+def test_axes_of_a_universal_joint_are_kept():
+    """The robot came back with its former axes."""
+    ball = RigidInertia.of(1.0, (0.0, 0.0, 0.2), np.eye(3).tolist())
+    links = tuple(LinkSpec(name, ball) for name in ("base", "cross"))
+    joints = (JointSpec("u", "universal", "base", "cross"),)
+    model = assemble(Build(Description("r", links, joints)))
+    axes = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    made = with_paths(model, {"u.axes": axes})
+    np.testing.assert_array_equal(made.parameter("u.axes"), axes)
 
 
 def test_a_payload_needs_one_end(shipped):

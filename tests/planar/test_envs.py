@@ -300,6 +300,7 @@ def test_bad_input_is_refused_in_words():
             box.step(action)
     with pytest.raises(dyn.NonFiniteError, match="action is not finite"):
         box.step([np.nan])
+    assert np.isnan(planar_task("pendulum").saturated([np.nan])[0])  # no torque
     for action in (2, -1, 0.5, [1], None):
         with pytest.raises(dyn.ShapeError, match="a whole number 0..1"):
             discrete.step(action)

@@ -16,9 +16,11 @@ from dyn_core.planar import (
     make_chain_like,
 )
 from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.spatial import Vector
 from dyn_core.tasks.shipped import TASKS
 from dyn_core.testing import scaled_error
 from dyn_plugins.planar._testing.chains import mass_matrix, random_chain
+from dyn_plugins.planar.objects_and_tasks import _lifted, _repaired
 
 ENGINES = pytest.mark.parametrize("engine", available())
 
@@ -257,6 +259,24 @@ def test_a_slide_ground_lets_joints_slide():
     for _ in stick.go(1e-3, 500):
         pass
     assert np.abs(stick.v).max() <= 1e-6
+
+
+def test_corrections_keep_a_joint_on_the_line_of_its_own():
+    """Where it meets a slide ground it is held; below the ground it goes up its line."""
+    turn = np.array([np.cos(0.3), np.sin(0.3)])
+    chain = make_chain(
+        (0.5,), (1, 2), ground=[{"z": (-turn[1], turn[0]), "mode": "slide"}],
+        constraints={"kind": ["line", "free"], "s": {0: (1.0, 0.0)}},
+    )  # fmt: skip
+    x = _repaired(chain, [Vector((0.0, 0.0)), Vector((0.1, 0.6))], [1, 0])
+    assert tuple(x[0]) == (0.0, 0.0)
+    assert abs(np.hypot(*x[1]) - 0.5) < 2e-3
+    x = _lifted(chain, [Vector((0.0, -0.1)), Vector((0.1, 0.6))])
+    np.testing.assert_allclose(tuple(x[0]), 0.0, atol=1e-16)
+    beside = {"kind": ["line", "free"], "s": {0: (-turn[1], turn[0])}}
+    below = Vector((0.0, -0.1))
+    x = _lifted(make_chain_like(chain, constraints=beside), [below, below])
+    assert tuple(x[0]) == tuple(below)
 
 
 def test_two_half_planes_make_a_corner():

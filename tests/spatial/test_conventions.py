@@ -610,9 +610,14 @@ def test_columns_of_free_joints_are_a_sequence(free):
 
 def test_columns_of_free_joints_do_not_count_from_the_end():
     """`free=(-7,)` swapped columns that belong to no free joint."""
-    for convert in (to.pinocchio_jacobian, to.tazz_jacobian):
-        with pytest.raises(ShapeError, match=r"free: wanted .* 0 or more, got -7"):
-            convert(np.zeros((6, 8)), free=(-7,))
+    J = np.zeros((6, 8))
+    for k in (-7, -1, 3):
+        with pytest.raises(ShapeError, match=rf"free: wanted .* 0 to 2, got {k}"):
+            to.tazz_jacobian(J, (k,))
+        with pytest.raises(ShapeError, match=rf"free: wanted .* 0 to 2, got {k}"):
+            to.mujoco_jacobian(POSE[0], J, {k: POSE[0]})
+        with pytest.raises(ShapeError, match=rf"free: wanted .* 0 to 2, got {k}"):
+            to.from_mujoco_jacobian(POSE[0], J[:3], J[3:], {k: POSE[0]})
 
 
 @pytest.mark.parametrize("text", [["a"] * 6, [None] * 6, ["1"] * 6])

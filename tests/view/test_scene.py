@@ -313,6 +313,22 @@ def test_robots_without_shapes_are_rods_and_joints():
     assert all(np.isfinite(part.triangles.vertices).all() for part in parts)
 
 
+def test_small_shapes_are_shown_beside_rods_wherever_they_are():
+    """A box of 2 cm far from its link's origin counted as one of 3 m."""
+    box = '<collision><origin xyz="2.9 0 0"/><geometry><box size=".02 .02 .02"/>'
+    links = "".join(
+        f'<link name="l{k}">{box * (k == 1)}{"</geometry></collision>" * (k == 1)}</link>'
+        for k in range(4)
+    )
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="l{k - 1}"/>'
+        f'<child link="l{k}"/><origin xyz="1 0 0"/></joint>'
+        for k in range(1, 4)
+    )
+    robot = dyn.load(f'<robot name="r">{links}{joints}</robot>')
+    assert "collision/l1/0" in {part.name for part in RobotParts(robot).visual()}
+
+
 def test_a_missing_mesh_is_noted_and_something_stands_for_it():
     """The collision shape, else a ball; never a failure."""
     text = PRIMITIVES.replace(

@@ -118,7 +118,8 @@ def _with_joint(
         name: Joint; an unknown one changes nothing.
         what: Parameter, such as damping. For origin, plug, ratio and offset the
             description is returned as it is: with_values has changed them already.
-        numbers: Values: 3 of an axis, 1 or one for each coordinate of rest, else 1.
+        numbers: Values: 3 of an axis, 6 of axes, 1 or one for each coordinate of rest,
+            else 1.
     """
     if what == "rest":
         shown = tuple(map(float, numbers))
@@ -127,6 +128,9 @@ def _with_joint(
         change = {what: float(numbers[0])}
     elif what == "axis":
         change = {what: tuple(map(float, numbers))}
+    elif what == "axes":
+        first, second = tuple(map(float, numbers[:3])), tuple(map(float, numbers[3:]))
+        change = {what: (first, second)}
     else:
         return description  # origin, plug, ratio, offset: with_values changed them
     joints = [

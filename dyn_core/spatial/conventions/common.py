@@ -8,6 +8,7 @@ and that rotations and quaternions are valid, are not checked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,22 @@ def swap_blocks(x: Any) -> np.ndarray:
     """
     x = sized(x, 6)
     return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
+
+
+def first_columns(free: Any, n: int) -> list[int]:
+    """Return the first columns of free joints in a Jacobian of n columns, as a list.
+
+    Raises:
+        ShapeError: `free` is text or one number, or an entry is below 0 (columns are
+            not counted from the end), or fewer than six columns begin at it.
+    """
+    if not isinstance(free, Iterable) or isinstance(free, str):
+        raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
+    columns = list(free)
+    for k in columns:
+        if not 0 <= k <= n - 6:
+            raise ShapeError("free", f"first of six columns, 0 to {n - 6}", f"{k}")
+    return columns
 
 
 def swap_rows(J: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
+    first_columns,
     inertia_of_parts,
     inertia_parts,
     joined,
@@ -416,11 +417,15 @@ def mujoco_jacobian(
         J: Our Jacobian [angular; linear] in the frame's axes, (..., 6, nv).
         free: Maps the first column of each free joint to our q of that joint, (..., 7);
             None: no free joints. Their six columns are converted to MuJoCo's qvel.
+
+    Raises:
+        ShapeError: No six columns begin at a key of `free`.
     """
     R, J = pose_parts(q)[0], np.asarray(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
-    for k, q_free in (free or {}).items():
-        moved = jac[..., k : k + 6] @ transposed(mujoco_free_columns(q_free))
+    free = free or {}
+    for k in first_columns(free, jac.shape[-1]):
+        moved = jac[..., k : k + 6] @ transposed(mujoco_free_columns(free[k]))
         jac = joined(jac[..., :k], moved, jac[..., k + 6 :])
     return PointJacobian(jac[..., :3, :], jac[..., 3:, :])
 
@@ -437,10 +442,14 @@ def from_mujoco_jacobian(
         jacp, jacr: Linear and angular rows of mj_jac, world axes, (..., 3, nv) each.
         free: Maps the first column of each free joint to our q of that joint, (..., 7);
             None: no free joints. Their six columns are converted from MuJoCo's qvel.
+
+    Raises:
+        ShapeError: No six columns begin at a key of `free`.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)
-    for k, q_free in (free or {}).items():
-        moved = J[..., k : k + 6] @ mujoco_free_columns(q_free)
+    free = free or {}
+    for k in first_columns(free, J.shape[-1]):
+        moved = J[..., k : k + 6] @ mujoco_free_columns(free[k])
         J = joined(J[..., :k], moved, J[..., k + 6 :])
     return J

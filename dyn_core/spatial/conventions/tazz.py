@@ -13,14 +13,13 @@ Source: TAZZ, section 0.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ShapeError
 from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
+    first_columns,
     pose_of_parts,
     pose_parts,
     sized,
@@ -143,12 +142,8 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
         ShapeError: J has not six rows, `free` is text or one number, or an entry of it
             is negative or has fewer than six columns from it on.
     """
-    if not isinstance(free, Iterable) or isinstance(free, str):
-        raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
     out = swap_rows(J)
-    for k in free:
-        if k < 0:  # counted from the end, it is no joint's in silence
-            raise ShapeError("free", "first columns, 0 or more", f"{k}")
+    for k in first_columns(free, out.shape[-1]):
         out[..., k : k + 6] = swap_blocks(out[..., k : k + 6])
     return out
 
