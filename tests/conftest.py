@@ -6,7 +6,9 @@ import gc
 import os
 import random
 import signal
+import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
@@ -45,6 +47,13 @@ NOT_QUICK = (
 )  # fmt: skip
 # Folders whose tests take one engine in turn; all with --full.
 TURNS = ("contact/", "model/", "oracles/", "planar/")
+# CPU seconds of each function of tests that takes over one, as `--measure` wrote them.
+LONG = FOLDER / "long_tests.txt"
+LONG_HEAD = (
+    "# Tests of over 1 CPU second, see tests/README.md; by pytest -n 0 --measure"
+)
+MEASURED = pytest.StashKey()
+LEAST_SHARE = 0.25  # of a long test's parameter sets, or of its runs
 # They compile the same functions of contact steps, for ten seconds each: in one worker.
 STEPPING = ("contact/", "envs/", "reports/", "simulation/", "bench/", "view/")
 
@@ -54,6 +63,11 @@ def pytest_addoption(parser):
     parser.addoption(
         "--full", action="store_true", help="run everything, not a rotation"
     )
+    parser.addoption(
+        "--measure",
+        action="store_true",
+        help=f"run long tests, too, and write {LONG.name} anew; with -n 0",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,11 +75,13 @@ def pytest_cmdline_main(config):
     """Run the whole suite on all cores (at most 4); a part of it runs in one process.
 
     `-n` decides where it is given, and without pytest-xdist everything is one process.
+    Long tests take turns in the whole suite, not where some are asked for.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # a worker, which must not start workers
     options = config.option
     whole = config.args in ([], config.getini("testpaths"))
+    options.in_turn = (whole or "CI" in os.environ) and not options.measure
     if whole and getattr(options, "numprocesses", 0) is None:
         options.numprocesses = "auto"
         options.maxprocesses = options.maxprocesses or MOST_WORKERS
@@ -165,6 +181,60 @@ def _not_drawn(items):
     return others
 
 
+def _not_in_turn(items):
+    """Return the long tests whose turn it is not.
+
+    A function that takes S seconds (LONG) runs 1/S of its tests, at least LEAST_SHARE:
+    about a second of each run. They are drawn anew for each commit.
+    """
+    seconds = dict(line.split() for line in LONG.read_text("utf-8").splitlines()[1:])
+    tests, others = {}, []
+    for item in items:
+        if _function(item) in seconds:
+            tests.setdefault(_function(item), []).append(item)
+    for name, left in tests.items():
+        draw = random.Random(zlib.crc32(f"{_commit()} {name}".encode()))
+        share = max(1.0 / float(seconds[name]), LEAST_SHARE)
+        draw.shuffle(left)
+        others += left[int(share * len(left) + draw.random()) :]
+    return others
+
+
+def _function(item):
+    """Return the name of a test without its parameters: FILE::FUNCTION, from here."""
+    return f"{_place(item.path)}::{item.nodeid.partition('::')[2].partition('[')[0]}"
+
+
+@functools.cache
+def _commit():
+    """Return the present commit of this folder; empty where there is none."""
+    command = ["git", "-C", str(FOLDER), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Note what a test takes, with its processes that end in it."""
+    if not item.config.getoption("--measure"):
+        return (yield)
+    seconds = item.config.stash.setdefault(MEASURED, collections.Counter())
+    used, began = sum(os.times()[:4]), time.monotonic()
+    done = yield
+    most = (time.monotonic() - began) * (os.cpu_count() or 1)  # an older process ended
+    seconds[_function(item)] += min(sum(os.times()[:4]) - used, most)
+    return done
+
+
+def pytest_sessionfinish(session):
+    """Write LONG after --measure."""
+    if seconds := session.config.stash.get(MEASURED, None):
+        lines = [f"{name} {x:.1f}" for name, x in sorted(seconds.items()) if x > 1.0]
+        LONG.write_text("\n".join([LONG_HEAD, *lines, ""]), "utf-8")
+
+
 def _values(item):
     """Return the parameters of a test, each with the number of its value."""
     return item.callspec.indices.items()
@@ -183,6 +253,9 @@ def pytest_collection_modifyitems(config, items):
         for others in (_other_turns, _other_values, _not_drawn):
             away = set(map(id, left_out))
             left_out += others([item for item in items if id(item) not in away])
+        if getattr(config.option, "in_turn", False):
+            away = set(map(id, left_out))
+            left_out += _not_in_turn([x for x in items if id(x) not in away])
         config.hook.pytest_deselected(items=left_out)
         away = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in away]

@@ -8,14 +8,17 @@ import pytest
 
 
 @pytest.fixture
-def not_drawn(request):
-    """The function of tests/conftest.py that draws tests of the marker `one_of`."""
-    (known,) = (
-        plugin._not_drawn
-        for plugin in request.config.pluginmanager.get_plugins()
-        if hasattr(plugin, "_not_drawn")
-    )
+def suite(request):
+    """tests/conftest.py, which says how the suite is run."""
+    plugins = request.config.pluginmanager.get_plugins()
+    (known,) = (plugin for plugin in plugins if hasattr(plugin, "_not_drawn"))
     return known
+
+
+@pytest.fixture
+def not_drawn(suite):
+    """The function that draws tests of the marker `one_of`."""
+    return suite._not_drawn
 
 
 def _items(name, share, *counts):
@@ -54,3 +57,39 @@ def test_a_draw_is_the_same_in_each_run_and_another_for_each_test(not_drawn):
 def test_at_least_one_runs(not_drawn, count, runs):
     """Halves are rounded up."""
     assert len(not_drawn(_items("file::test", 2, count))) == count - runs
+
+
+def test_long_tests_take_turns_by_the_commit(suite, monkeypatch, tmp_path):
+    """One of 2.5 s runs in two of five commits; of 8 that take 16 s two run."""
+    table = tmp_path / "long.txt"
+    table.write_text(
+        "# head\nroom/test_a.py::test_one 2.5\nroom/test_a.py::test_many 16\n"
+    )
+    monkeypatch.setattr(suite, "LONG", table)
+    path = suite.FOLDER / "room" / "test_a.py"
+    names = ["test_one", "test_short", *(f"test_many[{k}]" for k in range(8))]
+    items = [SimpleNamespace(path=path, nodeid=f"tests/x.py::{x}") for x in names]
+    runs, many = 0, set()
+    for commit in range(500):
+        monkeypatch.setattr(suite, "_commit", lambda commit=commit: str(commit))
+        left_out = [
+            item.nodeid.partition("::")[2] for item in suite._not_in_turn(items)
+        ]
+        assert left_out == [
+            x.nodeid.partition("::")[2] for x in suite._not_in_turn(items)
+        ]
+        assert "test_short" not in left_out
+        runs += "test_one" not in left_out
+        drawn = {x for x in names if "many" in x} - {*left_out}
+        assert len(drawn) == 2
+        many |= drawn
+    assert 150 < runs < 250
+    assert len(many) == 8
+
+
+def test_long_tests_are_tests(suite):
+    """A renamed test would run in each commit, unseen."""
+    for line in suite.LONG.read_text("utf-8").splitlines()[1:]:
+        file, _, function = line.split()[0].partition("::")
+        name = function.rpartition("::")[2]
+        assert f"def {name}(" in (suite.FOLDER / file).read_text("utf-8"), line
