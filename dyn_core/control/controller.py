@@ -281,8 +281,8 @@ class Controller(Laws):
             names: Joints of the columns, each of the robot once, in any order; the
                 result has the robot's order.
             times: Times of the points from the start, (k,) [s].
-            rows: Positions and optionally velocities and accelerations, (k, n) each, as
-                for dyn_core.control.make_trajectory.
+            rows: Positions and optionally velocities and accelerations, (k, n) each, n
+                joints, as for dyn_core.control.make_trajectory.
             settings: effort, method and moving_end of dyn_core.control.make_trajectory.
 
         Raises:

@@ -26,8 +26,8 @@ class WrenchEstimate:
         w: Wrench that the environment exerts on the link, (6,), [moment; force] about
             the origin of the link, in the axes of the root [N·m; N].
         covariance: Covariance of w, (6, 6).
-        weak: Whether the joint forces do not show some direction of w; it is zero
-            there.
+        weak: Whether the joint forces show some direction of w weakly, or not at all;
+            w is reduced or zero there.
     """
 
     w: np.ndarray

@@ -1,4 +1,7 @@
-"""Feed-forward efforts at the points of a trajectory, by inverse dynamics."""
+"""Feed-forward efforts at the points of a trajectory, by inverse dynamics.
+
+Arrays (k, n) have a row for each of k points, a column for each of n joints.
+"""
 
 from __future__ import annotations
 

@@ -552,6 +552,8 @@ class Program(NearAttributes, Generic[Result]):
     def _complex(self, arrays: Sequence[np.ndarray], out: Any, status: bool) -> Any:
         """Return the complex outputs of one state; if `status`, (outputs, status).
 
+        An output that is one number is an array without axes.
+
         Args:
             arrays: Inputs in the order of the Ports, at least one of them complex.
             out: Must be None.

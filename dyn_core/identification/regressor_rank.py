@@ -144,8 +144,8 @@ def check_tolerance(tolerance: float) -> None:
 def regressor_of(layout: Layout) -> Any:
     """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np).
 
-    It has columns of friction and rotors only if the layout has. Raises
-    UnsupportedError for a robot with loops.
+    np is the number of the layout's parameters; there are columns of friction and
+    rotors only if the layout has them. Raises UnsupportedError for a robot with loops.
     """
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups

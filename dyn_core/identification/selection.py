@@ -65,8 +65,9 @@ SPEEDS = {  # bounds of speed parameters that motion can determine [rad/s | m/s]
 class Unknowns:
     """Parameters to identify: of a layout, of parameter paths, and a delay.
 
-    Nothing is checked here: properties and methods raise ModelError for an unknown path
-    and IndexError for a number in `chosen` that there is not.
+    n is the number of all of them. Nothing is checked here: properties and methods
+    raise ModelError for an unknown path and IndexError for a number in `chosen` that
+    there is not.
 
     Attributes:
         model: Robot.

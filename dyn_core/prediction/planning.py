@@ -111,9 +111,9 @@ class Plan(NearAttributes):
         Args:
             q, qd: State at the start, (nq,) and (nv,), or a row for each start; a
                 vector beside rows counts for all starts.
-            guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N], for
-                all starts; None: the forces that hold the start, as far as the bounds
-                allow.
+            guess: Earlier result to start from, or joint forces, (knots, nv) [N·m | N],
+                for all starts; None: the forces that hold the start, as far as the
+                bounds allow.
             targets: By name of a cost its target, in place of its own, for all starts.
 
         Returns:
@@ -121,7 +121,8 @@ class Plan(NearAttributes):
             tells how the search ended.
 
         Raises:
-            ShapeError: An array has the wrong shape, or the guess is not of N knots.
+            ShapeError: An array has the wrong shape, or the guess another number of
+                knots.
             NonFiniteError: A number is NaN or infinite.
             StateError: A start is beyond a limit by more than `slack`.
             SettingError: A target is invalid or of an unknown cost, or the guess is of
@@ -152,12 +153,12 @@ class Plan(NearAttributes):
 
         Args:
             q, qd: State at the start.
-            guess: PlanResult, or joint forces (N, nv), which are not clipped; None:
+            guess: PlanResult, or joint forces (knots, nv), which are not clipped; None:
                 forces that hold q, clipped to the bounds. Only a PlanResult has
                 guesses of the states, of which the first stays as it is, and of
                 multipliers of the limits; else the states of the guess rest at q. Its
                 arrays are copied.
-            settings: Weights and targets at the knots (N, n), and at the end (m,).
+            settings: Weights and targets, the result of problem.settings.
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
@@ -268,14 +269,15 @@ def plan(
         duration: Length of the plan [s].
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
-        effort_limits: By joint the largest joint force (0: none acts), or (lower,
-            upper) [N·m | N], or None: unlimited; other joints keep the robot's limits,
-            of which 0 means unlimited.
+        effort_limits: By name of a joint the largest joint force (0: none acts), or
+            (lower, upper) [N·m | N], or None: unlimited; other joints keep the robot's
+            limits, of which 0 means unlimited.
         passive: Names of joints without a drive; floating joints that effort_limits
             does not name have none either.
         limits: Whether the robot's limits of position and velocity hold.
         step_options: Build options: joint_friction, joint_springs, engine.
-        contacts: Scheduled contacts, (loop, begin, end) with times [s].
+        contacts: Scheduled contacts, (loop, begin, end) with a loop of make_loop and
+            times [s].
         options: Options of the solver, such as max_iterations.
 
     Raises:

@@ -417,10 +417,10 @@ class PredictiveLaw(ControlLaw):
     def _job(self, t: float) -> PlanJob:
         """Return the job of a plan from the present state, at time t [s].
 
-        Arrays of the state are copied.
-        The guess is the followed plan without the steps that are over, or None. Targets
-        have the keys "posture" and "posture at the end" and, with predictive.frame,
-        "pose" and "pose at the end".
+        Arrays of the state are copied. The guess is the followed plan without the steps
+        that are over, its end repeated so that it has as many knots; None if no plan is
+        followed. Targets have the keys "posture" and "posture at the end" and, with
+        predictive.frame, "pose" and "pose at the end".
         """
         guess = None
         if self.followed is not None:
@@ -514,7 +514,7 @@ class PredictiveLaw(ControlLaw):
 def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
     """Return the weights predictive.WHAT_weight of a cost, (size,), as a new array.
 
-    One number stands for all.
+    A list of one number stands for all.
 
     Args:
         read: Parameters by name.

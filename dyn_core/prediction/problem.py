@@ -295,8 +295,9 @@ class ControlProblem(System):
     def settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and targets of running and end costs, (knots, n) and (m,).
 
-        In a row each cost has its weights, then its target, in the order of `costs`.
-        The weights at the knots are times dt.
+        A row has for each of these costs its weights, then its target, in the order of
+        `costs`: n numbers at a knot, m at the end. The weights at the knots are times
+        dt.
 
         Args:
             targets: By name of a cost its target, in place of its own.

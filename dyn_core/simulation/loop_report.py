@@ -141,7 +141,7 @@ def _bent_rows(
     Args:
         bias: Function of qd that returns (dA/dt) qd, (m,).
         A: Jacobian of the rows, (m, nv).
-        dependent: Orthonormal basis of the left null space of A, (m, k): its columns
+        dependent: Orthonormal basis of the left null space of A, (m, k): its k columns
             are the combinations y.
         tangents: Orthonormal basis of the null space of A, one velocity in each row.
     """
@@ -164,8 +164,9 @@ def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], .
     Independent rows are left out; a row that is dependent alone is a group of its own.
 
     Args:
-        names: Names of all rows, (m,).
-        dependent: Orthonormal basis of the left null space, (m, k).
+        names: Names of all m rows.
+        dependent: Orthonormal basis of the left null space of the Jacobian, in the k
+            columns of an array (m, k).
     """
     tied = np.abs(dependent @ dependent.T) > 1e-6
     left, groups = [k for k in range(len(names)) if tied[k, k]], []

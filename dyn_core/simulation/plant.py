@@ -36,7 +36,7 @@ class SimulatedPlant(NearAttributes, ABC):
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         counters: Number of refused, limited or late events, by name.
-        effort_limit: Largest joint forces, infinite for joints without a limit
+        effort_limit: Largest joint forces, (n,), infinite for joints without a limit
             [N·m | N].
         tau: Commanded joint forces, within the limits [N·m | N].
         commanded: Time of the command [s]; None if there is none.

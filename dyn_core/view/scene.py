@@ -178,8 +178,8 @@ class VisualScene(ABC):
         one of their corners or poses is NaN or infinite.
 
         Args:
-            several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts
-                to be seen.
+            several: Poses, (count, bodies, 4, 4); a count of 0 is a ValueError if there
+                are parts to be seen.
             parts: Parts to be seen; None: all visual parts, made if they are not yet.
                 Ground and parts without corners are ignored.
         """

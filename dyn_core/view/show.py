@@ -152,8 +152,8 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
 def _state_shape(what: Any) -> tuple[int, ...]:
     """Return the shape of a state of a system, as an argument of `show`.
 
-    (nq,) of a Model or PlanarObject, (n, 2) of a ChainModel, (ns,) of a task. Raises
-    UnsupportedError for other types.
+    (nq,) of a Model or PlanarObject, (n, 2) of a ChainModel of n joints, (ns,) of a
+    task. Raises UnsupportedError for other types.
     """
     if isinstance(what, Model | PlanarObject):
         return (what.nq,)

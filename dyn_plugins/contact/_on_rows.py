@@ -1,4 +1,7 @@
-"""Compiled solvers of sparse rows, applied to a problem with a dense matrix G."""
+"""Compiled solvers of sparse rows, applied to a problem with a dense matrix G.
+
+m is the number of rows of the problem.
+"""
 
 from dyn_core.contact import (
     STATUSES,

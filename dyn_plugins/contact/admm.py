@@ -30,8 +30,8 @@ class ADMM(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
-                None: zeros.
+            warm: Initial impulses, (problem.m,) or one for all, else ValueError
+                [N·s | N·m·s]; None: zeros.
             max_iterations: Largest number of iterations.
             tolerance: Relative tolerance of the law.
             rho: Initial penalty, relative to the response of a block.

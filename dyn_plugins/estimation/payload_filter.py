@@ -4,7 +4,8 @@ A payload changes the momentum, its rate and the inertia of a robot. The state b
 two cycles holds the covariance as factors, P = U D U.T with U unit upper triangular and
 D diagonal: so it stays symmetric and is never negative, despite rounding. The ten
 parameters of a payload are those of RigidInertia.parameters, in the link's frame: m,
-m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin.
+m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin. n is the number of
+velocity coordinates that move the link.
 
 Source: G. Bierman, Factorization Methods for Discrete Sequential Estimation, Academic
 Press, 1977.
@@ -477,9 +478,10 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
         R = G S G.T + H S H.T / 16,   G = H + H_pi,   S = diag(velocity_noise²)
 
-    The second term keeps R positive for an estimate pi that is not physical: in the
-    first cycles H_pi may cancel H. A pivot of 0 or less raises SingularError, which
-    names velocity_noise, when the Program runs.
+    H and H_pi are the rows of the mass matrices of robot and payload for the n
+    coordinates of link.way, (n, nv). The second term keeps R positive for an estimate
+    pi that is not physical: in the first cycles H_pi may cancel H. A pivot of 0 or less
+    raises SingularError, which names velocity_noise, when the Program runs.
 
     Args:
         model: Robot.

@@ -42,7 +42,7 @@ def common_frame(model, q):
 
     Args:
         model: Unbranched chain of joints of one freedom, which is not checked.
-        q: Joint positions, by joint [rad | m].
+        q: By body: position of its joint [rad | m]; entry 0 is not read.
 
     Returns:
         Three lists by body: X from the base, axis s, inertia I. Entry 0 is the identity

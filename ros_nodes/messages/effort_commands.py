@@ -49,7 +49,7 @@ class EffortReader:
     """Reads the efforts of all joints from a message, in the order of the joints.
 
     Attributes:
-        joints: Joints that accept efforts.
+        joints: Names of the n joints that accept efforts.
         unlimited: Names, by index in joints, of joints without an effort limit; these
             must not be driven.
         timeout: Largest age of a stamp, into the past or the future [s].

@@ -1,4 +1,7 @@
-"""Base class of the solvers of constraint problems, and `solve` by name."""
+"""Base class of the solvers of constraint problems, and `solve` by name.
+
+m is the number of rows of a problem.
+"""
 
 from __future__ import annotations
 
@@ -117,9 +120,9 @@ class ContactSolver(ArraySolver):
 
         Returns:
             Impulses and velocities G lambda + b, (m,) each; the residuals, (5,), in the
-            order of law_residuals; the number of iterations; and the index of the
-            status in STATUSES, as a float: 0 converged, 1 max_iterations, 2 infeasible,
-            3 ray, 4 not_unique.
+            order of law_residuals; and, as floats, the number of iterations and the
+            index of the status in STATUSES: 0 converged, 1 max_iterations, 2
+            infeasible, 3 ray, 4 not_unique.
 
         Raises:
             ModelError: An input is invalid.
@@ -258,8 +261,9 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
     Args:
         problem: Problem.
-        start: Initial impulses, (m,), returned itself; zeros replace all of them where
-            one, as a velocity, exceeds 1e9 times the largest free velocity.
+        start: Initial impulses, (m,), returned itself; zeros replace all of them if
+            one, times its diagonal entry of G + R, exceeds 1e9 times the largest
+            velocity without impulses, |b + bias|.
     """
     diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))

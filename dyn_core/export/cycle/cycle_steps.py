@@ -99,7 +99,7 @@ class CycleInputs(NamedTuple):
 
     Attributes:
         q, qd: Position and velocity now, (nv,).
-        kd: Damping gains of a ramp, (nv,); BRAKING is used where not positive.
+        kd: Damping gains of a ramp, (nv,) [1/s]; 20 (BRAKING) where not above 0.
         t: Time [s]; the last time is used if it is not finite.
         fresh: 1 if q and qd are new; else they are ignored.
         request: Number of one of REQUESTS; other numbers mean a stop at zero.

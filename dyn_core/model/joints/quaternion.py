@@ -205,7 +205,7 @@ class Spherical(GroupJoint):
     nq, nv = 4, 3
 
     def X(self, q: Vector) -> Transform:
-        """Return the rotation E = R(q).T; q must have unit length."""
+        """Return the rotation E = R(q).T; q must have unit length (not checked)."""
         return Transform(quat_matrix(q).T, _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
@@ -306,7 +306,10 @@ class Floating(GroupJoint):
     nq, nv = 7, 6
 
     def X(self, q: Vector) -> Transform:
-        """Return shift and rotation; the quaternion must have unit length."""
+        """Return the transform of rotation E = R(q).T and shift r = (x, y, z).
+
+        The quaternion must have unit length (not checked).
+        """
         return Transform(quat_matrix(q[3:]).T, q[:3])
 
     def S(self, q: Vector) -> MotionSubspace:
