@@ -223,7 +223,7 @@ class PredictiveLaw(ControlLaw):
         Args:
             chosen: Name of a solver of optimal_control; "auto" for box_fddp.
             engine: Engine of the Program.
-            wrap: Joints whose position error is wrapped to [-pi, pi).
+            wrap: Names of joints whose position error is wrapped to [-pi, pi).
 
         Raises:
             SettingError: It is called a second time, as for a shadow, or a parameter is

@@ -1,6 +1,7 @@
 """Compiled solvers of sparse rows, applied to a problem with a dense matrix G.
 
-m is the number of rows of the problem.
+ROW_SOLVERS are admm, coulomb_newton, convex_newton and projected_gauss_seidel. m is
+the number of rows of the problem.
 """
 
 from dyn_core.contact import (

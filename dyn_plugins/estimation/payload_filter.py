@@ -228,7 +228,8 @@ class CarriedLink:
 
     Attributes:
         way: Indices of the n velocity coordinates that move the link, ascending.
-        J: Jacobian of its velocity by these coordinates, n columns, link coordinates.
+        J: Jacobian of its velocity by these coordinates, a MotionSubspace of n columns
+            in link coordinates.
         Y: Derivative of the payload's momentum p by its ten inertial parameters,
             (n, 10).
         B: Derivative of beta, the rate of p without joint forces, by the same

@@ -148,7 +148,7 @@ def inward(model, seed, sides, x, tau, dtau):
         model: Robot.
         seed: Seeds.
         sides: Result of _sides.
-        x: Result of outward, completed in place.
+        x: Result of outward, completed in place by one call.
         tau, dtau: Joint forces and their change, nv; used where given.
 
     Source: KIM-4.3, KIM-4.4 (E-10 to E-12, E-14); rotors are added to S.T Ihat S.

@@ -130,7 +130,11 @@ def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
 
 
 def contact_name(c: Contact) -> str:
-    """Return "LINK_A/LINK_B, SHAPE_A-SHAPE_B: FEATURE" of a contact, for reports."""
+    """Return "LINK_A/LINK_B, SHAPE_A-SHAPE_B: FEATURE" of a contact, for reports.
+
+    These are the entries of its id as text: names of links, indices of shapes, and the
+    feature, a name, number or tuple.
+    """
     shapes = f"{c.id.shape_a}-{c.id.shape_b}"
     return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
 

@@ -174,8 +174,9 @@ def control_cycle(
             accepted. Stamps and ages are the caller's, who passes new states only.
         effort_slew: Maximum rate of an effort [N·m/s | N/s]: one number, one a joint in
             the order of qd, or a mapping by joint; None: from 0 to the limit in 0.05 s.
-        limits: Effort limits by joint; they replace the model's [N·m | N].
-        wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
+        limits: Effort limits by joint name; they replace the model's [N·m | N].
+        wrap: Names of joints whose error is wrapped to [-pi, pi); None: the continuous
+            ones.
         options: Options of every build. joint_friction and joint_springs are True by
             default, as in a Controller. Of the law of a tool also the parameters
             cartesian.frame (required) and cartesian.reference.
@@ -370,7 +371,7 @@ def _settings(
         bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv) [N·m | N].
         slew: Maximum rates of the efforts (nv) [N·m/s | N/s].
-        wrap: Joints whose errors are wrapped.
+        wrap: Names of joints whose errors are wrapped.
 
     Raises:
         SettingError: on_violation is "hold", or a bound is not valid.
