@@ -174,7 +174,7 @@ def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndar
     largest length of a column of the same kind.
 
     Args:
-        layout: Names and kinds of the columns.
+        layout: Names and kinds of the n columns.
         A: Rows, (rows, n).
         tolerance: Relative threshold.
     """
@@ -192,7 +192,7 @@ def base_of(
     """Return the base parameters that a stack of rows determines.
 
     Args:
-        layout: Names and kinds of the columns.
+        layout: Names and kinds of the n columns.
         A: Rows, (rows, n); they are not changed.
         values: Parameters of the robot, (n,), for the values of the base parameters.
         tolerance: Relative threshold for singular values of the scaled columns. Columns

@@ -131,7 +131,7 @@ def loop_report(
 def _bent_rows(
     bias: Any, A: np.ndarray, dependent: np.ndarray, tangents: np.ndarray
 ) -> np.ndarray:
-    """Return for each row whether it is dependent at this position only, bool, (m,).
+    """Return for m rows whether each is dependent at this position only, bool, (m,).
 
         y.T d²f(t, t) = 0  for y of dependent rows and velocities t, A t = 0
 

@@ -42,8 +42,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task; or a
             Recording of a robot, without states and t.
         states: States of a run, one in each row: q of a robot or object, positions x, y
-            of a chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or,
-            if `what` is a Model or a task of a robot, a Recording of the robot; or one
+            of a chain's n joints (rows, n, 2) or (rows, 2 n), flat states of a task;
+            or, if `what` is a Model or a task of a robot, a Recording of it; or one
             state of a robot, object or task. None: the initial state is shown, and t is
             ignored; but if `what` is a Recording, the run.
         t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
@@ -99,7 +99,7 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States, one in each row: q of a robot or object, positions x, y of a
-            chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or one
+            chain's n joints (rows, n, 2) or (rows, 2 n), flat states of a task; or one
             state of a robot, object or task; or a Recording, if `what` is a Model or a
             task of a robot. None raises ShapeError.
         t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one

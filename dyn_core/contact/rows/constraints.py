@@ -111,7 +111,7 @@ def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return the six unit forces of contacts about the world's origin, (k, 6, 6).
+    """Return the six unit forces of k contacts about the world's origin, (k, 6, 6).
 
         [x x d; d] along d = normal and `tangents`, then the turns [d; 0] about them
 
