@@ -388,7 +388,7 @@ class Controller(Laws):
 
         Args:
             t: Present time, on the clock of t in `update` [s].
-            cause: Cause for the counters, such as estop.
+            cause: Cause for the counters: estop or shutdown.
             kind: zero, ramp or hold, from the strongest.
             reason: Sentence that explains the stop.
         """

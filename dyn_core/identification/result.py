@@ -127,7 +127,7 @@ def _with_names(
     Args:
         model: Robot.
         path: File, for messages.
-        values: Values by name, such as PATH, PATH:part or PATH[k].
+        values: Values by name: PATH, PATH:part or PATH[k].
 
     Raises:
         SettingError: The robot has no such parameter, or the parameter no such number.

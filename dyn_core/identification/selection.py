@@ -197,9 +197,9 @@ class Unknowns:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
         Without bounds of the user, speed parameters have the bounds of SPEEDS
-        (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s or m/s); kinds that
-        cannot be negative, such as damping, have the lower bound 0, but numbers of a
-        layout only if `consistent`.
+        (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s or m/s). The lower
+        bound is 0 of damping, friction, stribeck, armature, stiffness, mass and
+        rest_length, but of numbers of a layout only if `consistent`.
 
         Args:
             more: Bounds of the user, (least, largest) by name; they replace the

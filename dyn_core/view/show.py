@@ -43,9 +43,9 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
             Recording of a robot, without states and t.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's n joints (rows, n, 2) or (rows, 2 n), flat states of a task;
-            or, if `what` is a Model or a task of a robot, a Recording of it; or one
-            state of a robot, object or task. None: the initial state is shown, and t is
-            ignored; but if `what` is a Recording, the run.
+            or, if `what` is a Model or a task of a robot, a Recording of the robot; or
+            one state of a robot, object or task. None: the initial state is shown, and
+            t is ignored; but if `what` is a Recording, the run.
         t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
             state allows: steps of the task's interval, times of the Recording, or 0.
 
