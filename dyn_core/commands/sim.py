@@ -396,7 +396,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
 def lines_of_run(record: MotionRecord) -> list[str]:
     """Return lines about a run: rows, energy, wall times, contacts, counters, notes.
 
-    Without rows the energy and wall times are left out; contacts are those in a World.
+    Energy and wall times are left out without rows, contacts without a World.
 
     Args:
         record: Record of a simulation, with its series and counters.

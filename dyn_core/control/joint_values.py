@@ -22,9 +22,9 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
     Args:
         model: Robot with joints of one coordinate.
         name: Name of the setting, for errors.
-        value: One number, one number a joint, or a mapping from joint name to number;
-            None, a None among several, or a joint that the mapping omits stands for the
-            default.
+        value: A bare number, a list of one number a joint, or a mapping from joint name
+            to number; None, a None among several, or a joint that the mapping omits
+            stands for the default.
         default: One number, or one number a joint; not checked.
 
     Raises:

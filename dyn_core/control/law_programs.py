@@ -74,7 +74,7 @@ def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
 
     Args:
         name: Name of the setting, for errors.
-        value: One number, or one number a joint.
+        value: One number, bare or in a list, or one number a joint.
         count: Number of joints.
 
     Raises:

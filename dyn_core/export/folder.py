@@ -244,7 +244,7 @@ def export(
         SettingError: The folder has other or changed files of these names, or cannot be
             written.
         CompileError: There is no compiler, or it or LLVM fails.
-        ValueError: $CC has an open quote, and form is "shared".
+        ValueError: An operation has no form in C, or $CC has an open quote ("shared").
     """
     for what, value, valid in (
         ("variant", variant, VARIANTS),

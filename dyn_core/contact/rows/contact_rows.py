@@ -32,7 +32,7 @@ def fill_body(
 
     Args:
         tables: Tree.
-        columns: Columns of the joints in the world, (nc, 6).
+        columns: The nc columns of Structure in the world, [angular; linear], (nc, 6).
         factor: Packed L: inverse of its diagonal by place, then the entries of
             Structure.above.
         body: Number of the body; 0 is the world, which has no places.
@@ -134,7 +134,7 @@ def contact_rows(
 
     W = [x x d; d] for the direction d at the point x, and [d; 0] of a turn. Rows are
     along the normal and both tangents (see `tangent`), then turns about these in that
-    order.
+    order; the first rows.count[block] of them: 1, 3, 4 or 6.
 
     Args:
         tables: Coordinates and bodies.

@@ -362,11 +362,12 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
 
 @machine_code
 def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
-    """Write the velocity after the impulses: free + L^-1 Y.T impulse.
+    """Write the velocity after the impulses: work.free + L^-1 Y.T impulse.
 
     Args:
         scene, step: Tables, and arrays with the solution in step.rows.impulse; qd_next
-            is written, and correction is set to zero.
+            is written, correction is set to zero, work.z and work.change are
+            overwritten.
         state: Index of the state.
         used: Number of blocks.
 

@@ -282,7 +282,7 @@ def allocate_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> 
     """Return Terms of zeros.
 
     Args:
-        states, nq, nv: Number of states, and of coordinates.
+        states, nq, nv: Numbers of states, and of coordinates of position and velocity.
         shapes: Shapes of the outputs of contact_terms, without the axis of states, by
             name; KeyError if a field of Terms other than q and qd is missing.
     """

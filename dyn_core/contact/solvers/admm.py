@@ -206,8 +206,8 @@ def _project(
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        iterates: Reads dx, the solution, and r = Y Y.T dx; changes x, p, y, z and s,
-            and overwrites r.
+        iterates: Reads rho, dx, the solution, and r = Y Y.T dx; changes x, p, y, z and
+            s, and overwrites r.
 
     Returns:
         The primal residual |x - y|, the dual residual (velocities), and |y|; the

@@ -390,10 +390,10 @@ class CartesianLaw(ControlLaw):
         """Return stiffness and damping of the posture, (nv,) each.
 
         They are cartesian.rest_stiffness and cartesian.rest_damping in `values`, the
-        values of all parameters by name.
+        values of all parameters by name. A list of one number stands for all joints.
 
         Raises:
-            SettingError: One has neither one number nor one a joint.
+            SettingError: A list has neither one number nor one a joint.
         """
         rows = []
         for name in ("cartesian.rest_stiffness", "cartesian.rest_damping"):
@@ -489,7 +489,7 @@ class CartesianLaw(ControlLaw):
         each axis. Nothing is tested before a state, or while the period is unknown.
 
         Args:
-            K: Stiffness, (6, 6).
+            K: Stiffness in the axes of cartesian.reference, (6, 6).
             ratio: Damping ratio of each axis, (6,).
             damping: Damping of the posture, (nv,).
             period: Period T of the states [s]; None: the measured one.
@@ -575,7 +575,7 @@ def moving_link(model: Model, link: str, more: str = "") -> None:
 def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:
     """Return a parameter with one value for each axis, (6,), angular axes first.
 
-    A single number is repeated for all axes.
+    A list of one number stands for all axes.
 
     Args:
         values: Values of all parameters of the mode, by name.
