@@ -3,7 +3,8 @@
 In the subset of machine code: no size and no index is checked, and arrays that are too
 short are read and written beyond their end. What differs between problems is chosen,
 not branched on: in lanes (`sweep_lanes`) each problem has the bits that it has alone,
-and none is dropped. A state x has nx = 2 nv entries: position, then velocity.
+and none is dropped. A state x has nx = 2 nv entries: position, then velocity. N is the
+number of steps, nu that of the joint forces in du, see Sweep, and s = nx + 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Motions of a plan under many samples of joint forces, in lanes.
 
 An array in lanes is flat: number i of lane l is at i * lanes + l. No size and no index
-is checked: machine code reads and writes beyond an array that is too short.
+is checked: machine code reads and writes beyond an array that is too short. N is the
+number of knots.
 """
 
 from __future__ import annotations
@@ -108,9 +109,9 @@ def roll_out(
     Args:
         block: Kernel and its arrays, which are overwritten.
         samples: Joint forces.
-        settings: Weights and targets at each knot, (N, n).
+        settings: Weights and targets of the costs at each knot, (N, numbers).
         times: Time of each knot, (N,) [s].
-        to: Motions of the samples.
+        to: Motions of the samples; len(to.q) of them have their states stored.
         begin, end: First knot, and the one behind the last.
     """
     n, lanes, stored = len(to.values), len(block.status), len(to.q)

@@ -110,7 +110,7 @@ def follow(
         tried: Motions; the first rows of q and qd are read, the others written. The
             costs of the knots are added to the values, which become infinite at a
             failed step. The cost of the last state is not included.
-        settings: Settings of the costs at each knot, (N, n).
+        settings: Weights and targets of the costs at each knot, (N, numbers).
         times: Time of each knot, (N,) [s].
     """
     lanes, n = len(knot.status), work.K.shape[2]
@@ -371,8 +371,8 @@ class Iteration(PlanState):
     def _bind_policies(self) -> None:
         """Bind `follow` to the knots and the policy of each phase, and the end costs.
 
-        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros. `policies`
-        are Programs of KNOT_POLICY, one for each phase of the problem, else ValueError.
+        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros. The list
+        programs.policies must have one for each phase of the problem, else ValueError.
         """
         self._blocks, self._follows, self._lengths = [], [], []
         problem, policies = self.problem, self.programs.policies
@@ -418,7 +418,7 @@ class Iteration(PlanState):
 
         Args:
             other: The other one; what it tried is not copied.
-            start: Its start.
+            start: Its start, used as in `load`.
         """
         self.load(start, other.plan)
         for mine, new in zip(self.model, other.model, strict=True):

@@ -151,8 +151,8 @@ class Rollout:
             dt: Length of the steps, one number or (N,) [s].
 
         Returns:
-            q (N + 1, nq), qd (N + 1, nv), and `impulse` (N, m) [N·s], in the order of
-            the step's input `warm`, None for a step without contacts.
+            q (N + 1, nq), qd (N + 1, nv), and `impulse` (N, m) [N·s], m numbers as the
+            step's input `warm` has, None for a step without contacts.
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -188,7 +188,7 @@ class Rollout:
         Returns:
             Of the state (dq, dqd) after a step, dq in velocity coordinates, the
             derivatives A by the state before it, (N, 2 nv, 2 nv), B by its joint
-            forces, (N, 2 nv, nv), and dx_dp by the parameters, (N, 2 nv, np); and
+            forces, (N, 2 nv, nv), and dx_dp by the np parameters, (N, 2 nv, np); and
             `not_differentiable`, (N,), 0 where a step is differentiable, else as
             Linearization says, None for a step without contacts.
 
@@ -243,7 +243,7 @@ class Rollout:
                 nv); None: zero.
 
         Returns:
-            q0 and qd0, (nv,) each, tau (N, nv), and p (np,), as of `sweep`.
+            q0 and qd0, (nv,) each, tau (N, nv), and p, (np,), by the np parameters.
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -299,7 +299,7 @@ def sweep(
 
     Returns:
         Gradient by the initial position and velocity, q0 and qd0, (nv,) each, by the
-        joint forces, tau (N, nv), and by the parameters, p (np,).
+        joint forces, tau (N, nv), and by the np parameters, p (np,).
 
     Raises:
         ShapeError: An array has the wrong shape.

@@ -357,11 +357,12 @@ class Simulator(RobotPlant):
             self.warnings += self._creeping()
 
     def _creeping(self) -> tuple[str, ...]:
-        """Return a sentence on the joint that explicit dry friction holds least, or ().
+        """Return a tuple with a sentence on the joint that dry friction holds least.
 
-        Explicit steps let it creep where the step times friction / (friction_speed
-        inertia) exceeds 2.785 (STABLE). `inertia_scale` is the largest inertia along
-        the joint in a few positions; that which it shows with free neighbours is less.
+        It is empty unless the joint may creep: explicit steps let it where the step
+        times friction / (friction_speed inertia) exceeds 2.785 (STABLE).
+        `inertia_scale` is the largest inertia along the joint in a few positions; that
+        which it shows with free neighbours is less.
         """
         model, dt = self.model, self.period / self.substeps
         slope = model.flat("friction") / model.flat("friction_speed")

@@ -3,7 +3,7 @@
 Joints are numbered 0..n-1, links 0..n-2; link i goes from joint i to joint i+1. The
 plane is (x, y) with y upwards; angles turn from x to y. A link may have mass itself.
 The angle of joint 0 is that of link 0 from the x axis, of another joint i that of link
-i from link i-1; the last joint has none.
+i from link i-1; the last joint has none. Keys of mappings by joint are these numbers.
 
 The checks of make_chain's arguments raise ModelError for invalid values, with the name
 of the argument and the index.
@@ -473,9 +473,10 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
         lengths: Lengths of the links, n-1 [m].
         masses: Point masses of the joints, n [kg].
         parts: The other attributes of ChainModel. k_omega, k_v and the numbers of links
-            may be one number for all; an empty list means zeros, as for missing ones.
-            gravity may be one number g, which means (0, -g); by default 9.81. lower and
-            upper may be mappings joint -> angle; an empty list means no limits.
+            may be one bare number for all; an empty list means zeros, as for missing
+            ones. gravity may be one number g, which means (0, -g); by default 9.81.
+            lower and upper may be mappings from the index of a joint, 0..n-2, to its
+            angle; an empty list means no limits.
             constraints may be a mapping of the arguments of Constraints.of; without
             them all joints are free. Half-planes of the list `ground` may be mappings.
             joint_names are joint0, joint1, ... if missing or empty.

@@ -5,8 +5,8 @@ and a random state q, qd, qdd. It yields pairs (left, right) of arrays that must
 a pair (float(condition), 1.0) checks a condition. ID and FD are inverse and forward
 dynamics, H the mass matrix, C the bias force, J a Jacobian; (+) and (-) are integrate
 and difference of positions. In laws of FD the case's qdd serves as joint forces tau. g
-is the gravity force, c the Coriolis force; Y a regressor, pi the vector of its
-parameters; com the centre of mass; J_i the Jacobian of body i.
+is the gravity force, c the Coriolis force, Cm its matrix; Y a regressor, pi the vector
+of its parameters; com the centre of mass; J_i the Jacobian of body i.
 
 `LAWS` lists the laws of robots and contacts by Signature; the Registry has them and the
 laws of other plugins (hook dyn_laws), `conformance.py` runs them for the tests and for
