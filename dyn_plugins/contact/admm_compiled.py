@@ -1,4 +1,7 @@
-"""Contacts by ADMM as a traced algorithm: a rolled loop, compiled for a layout."""
+"""Contacts by ADMM as a traced algorithm: a rolled loop, compiled for a layout.
+
+m is the number of rows of a layout, k that of its friction coefficients.
+"""
 
 from dyn_core.authoring import (
     TracedSolver,

@@ -1,4 +1,7 @@
-"""Contacts by projected Gauss-Seidel, block by block in a rolled loop."""
+"""Contacts by projected Gauss-Seidel, block by block in a rolled loop.
+
+m is the number of rows of a layout, k that of its friction coefficients.
+"""
 
 from dyn_core.authoring import (
     TracedSolver,

@@ -122,9 +122,10 @@ def run(arguments: argparse.Namespace) -> int:
     In mode predictive a target posture is sent instead, see _to_posture.
 
     Args:
-        arguments: Parsed arguments of `dyn move`, with `joints` (positions by name) or
-            `message` (a JointTrajectory of trajectory_files, whose stamp is ignored).
-            All times of the points become later by `duration` [s].
+        arguments: Parsed arguments of `dyn move`: node, timeout [s], and `joints`
+            (positions by name) or `message` (a JointTrajectory of trajectory_files,
+            whose stamp is ignored; `joints` is then empty). All times of the points
+            become later by `duration` [s], which may be None beside `message`: 0.
 
     Returns:
         0 if the joints arrive; 1 if they do not, or after Ctrl-C, which does not end
@@ -206,7 +207,7 @@ def _to_joints(joints: Mapping[str, float], reference: JointState) -> dict[str, 
 def _to_posture(
     live: Live, watch: _Watch, name: str, arguments: argparse.Namespace, stop: list[int]
 ) -> int:
-    """Send a target posture to a node in mode predictive; return as `_arrival`.
+    """Send a target posture in mode predictive; return 0 if the joints arrive, else 1.
 
     Positions are read from joint_states, in the namespace of the node, and compared
     from `duration` on.
