@@ -1,4 +1,8 @@
-"""The commands `dyn id` and `dyn fd`: inverse and forward dynamics of a file's rows."""
+"""The commands `dyn id` and `dyn fd`: inverse and forward dynamics of a file's rows.
+
+Arguments of both are those of add_robot and add_lock, motion, --out, --plot, --solver,
+--option, --no-joint-friction, --engine and --joint-states.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
 def add_id(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of _add_common and --cutoff; `run` becomes run_inverse."""
+    """Add the arguments of both commands and --cutoff; `run` becomes run_inverse."""
     _add_common(parser, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "inverse_dynamics")  # fmt: skip
     parser.add_argument(
@@ -43,17 +47,14 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fd(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of _add_common; `run` becomes run_forward."""
+    """Add the arguments of both commands; `run` becomes run_forward."""
     what = f"{FILE} with positions, velocities and joint forces"
     _add_common(parser, what, "forward_dynamics")
     parser.set_defaults(run=run_forward)
 
 
 def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> None:
-    """Add the arguments that both commands share.
-
-    They are those of add_robot and add_lock, motion, --out, --plot, --solver, --option,
-    --no-joint-friction, --engine and --joint-states.
+    """Add the arguments of both commands.
 
     Args:
         parser: Parser of the command.

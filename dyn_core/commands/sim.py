@@ -71,7 +71,8 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
     Raises:
         SettingError: Options have no effect in combination, a file is not valid, or
             a controller is asked for with a floating base.
-        ShapeError, UnsupportedError: As of read_motion.
+        ShapeError: Arrays of a bag do not match each other.
+        UnsupportedError: A file is a bag, and rosbags is not installed.
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
         DynError: The controller cannot be built for the robot, or the trajectory is not

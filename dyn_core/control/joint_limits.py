@@ -1,4 +1,7 @@
-"""Joint limits, and checks of polynomial curves against them between their points."""
+"""Joint limits, and checks of polynomial curves against them between their points.
+
+n is the number of joints, k that of points or pieces.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def whole_turns(q: np.ndarray, near: np.ndarray, wrapped: np.ndarray) -> np.ndar
     A joint without wrapped errors gets 0.0: it goes from `near` to `q` as they are.
 
     Args:
-        q, near: Positions, (n,).
+        q, near: Positions of n joints, (n,).
         wrapped: Joints whose errors are wrapped, bool, (n,).
     """
     turns = np.round((near - q) / TURN)

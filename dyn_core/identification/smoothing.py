@@ -215,7 +215,7 @@ def _smoothed(
     Args:
         t: Even times, (samples,) [s].
         signals: q, tau and optionally qd side by side, (samples, 2 n or 3 n).
-        n: Number of joints.
+        n: Number of coordinates.
         rate: Sampling rate [Hz].
         cutoff: Cut-off frequency [Hz].
     """

@@ -507,7 +507,8 @@ def inverse_kinematics(
             (x, y, z) with part="position".
         near: Position (nq,) that is used as the first start; of several solutions found
             at once, the nearest to it is returned.
-        settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds, rng, ...
+        settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds,
+            restarts, pool, rng, engine, threads.
 
     Raises:
         SettingError: A keyword is unknown, or a number is out of range.

@@ -166,7 +166,7 @@ class PlanResult(NearAttributes):
         """Return the knot at or before a time, and the share of its step that is over.
 
         The knot is 0 to N - 1; the share is 0 to 1, and 1 only at the end of the plan
-        or later. Arguments and error as of `state`.
+        or later. `time` is since the start of the plan [s]; NaN raises NonFiniteError.
         """
         if math.isnan(time):
             raise NonFiniteError("time is nan; valid: seconds from the plan's start")

@@ -274,7 +274,7 @@ class Shooting:
 
         Args:
             start: Start and settings; its guesses are not used.
-            tau: Joint forces, (n, N, nv).
+            tau: Joint forces of n motions, (n, N, nv).
         """
         n, N, nv = tau.shape
         nodes = np.arange(N), np.arange(N), np.zeros(N)
@@ -299,8 +299,8 @@ class Shooting:
         """Return a function that computes motions under samples of joint forces.
 
         It takes no arguments, reads the samples anew at each call, and returns the
-        costs with end cost, (n,), a new array; to.values has them without it. A motion
-        that fails raises nothing: its cost is infinite or NaN.
+        costs of the n samples with end cost, (n,), a new array; to.values has them
+        without it. A motion that fails raises nothing: its cost is infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.

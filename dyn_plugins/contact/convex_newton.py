@@ -34,8 +34,8 @@ class ConvexNewton(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
-                None: zeros.
+            warm: Initial impulses of the m rows, (m,), or one number for all, else
+                ValueError [N·s | N·m·s]; None: zeros.
             max_iterations: Largest number of Newton steps.
             tolerance: Tolerance of velocities, relative to the largest free one.
 

@@ -102,7 +102,7 @@ class InteriorPoint(ContactSolver):
 def _cones(problem):
     """Return the constraints C y - d of a problem's scaled impulses y.
 
-    problem: Problem without free rows.
+    problem: Problem without free rows, m rows.
 
     Returns:
         C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,

@@ -1,4 +1,7 @@
-"""Boxes and unilateral rows by principal pivoting, row by row."""
+"""Boxes and unilateral rows by principal pivoting, row by row.
+
+m is the number of rows.
+"""
 
 import numpy as np
 

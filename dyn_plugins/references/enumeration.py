@@ -1,4 +1,7 @@
-"""Solution of small contact problems by enumeration of modes: a reference solver."""
+"""Solution of small contact problems by enumeration of modes: a reference solver.
+
+m is the number of rows of a problem.
+"""
 
 import numpy as np
 

@@ -2,7 +2,8 @@
 
 Converted to Python objects, a message takes 20 us per point, during which no other
 thread runs. Here all points are read together, in numpy. FIELDS are the positions,
-velocities, accelerations and efforts of a point, in this order.
+velocities, accelerations and efforts of a point, in this order; each has n numbers, or
+none.
 """
 
 from __future__ import annotations
@@ -122,8 +123,10 @@ class _CdrReader:
 def read_trajectory(data: bytes, most: int) -> WireTrajectory:
     """Return a serialized JointTrajectory as arrays.
 
-    Names, times and values are not checked further. A field without numbers in any
-    point has the shape (points, 0); a zero stamp is None.
+    They are the stamp of the header [s], None if it is zero; `arrays`: names, times
+    (points,) [s], positions, velocities and accelerations, (points, n) each; and
+    efforts, (points, n). A field without numbers in any point has the shape
+    (points, 0). Names, times and values are not checked further.
 
     Args:
         data: The message in CDR, as a raw subscription receives it.

@@ -216,7 +216,8 @@ def _to_posture(
         live: Connection to the nodes.
         watch: What the controller publishes; its reference becomes the posture.
         name: Full name of the controller.
-        arguments: Arguments of `run`; the joints are all known.
+        arguments: Arguments of `dyn move`; read are timeout and duration [s], and
+            joints (positions by name), which are all known.
         stop: Numbers of the signals received so far.
 
     Raises:

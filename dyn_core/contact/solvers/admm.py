@@ -1,7 +1,8 @@
 """Exact Coulomb contacts by the alternating direction method of multipliers.
 
 In the subset of machine code. Statuses:
-CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5.
+CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5. CONVERGED: the residual of
+the law, report[4], is at most the larger of 10 tolerance and 1e-8.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ HEAP is 200 rows, STEPS 20 Newton steps; SOLVED (1e-6) and REACHED (1e-8) are re
 of the law, report[4].
 
 In the subset of machine code. Statuses:
-CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5.
+CONVERGED is 0, MAX_ITERATIONS 1, INFEASIBLE 2, NO_BUFFER 5. CONVERGED: the residual is
+at most the larger of 10 tolerance and REACHED, unless a function says otherwise.
 """
 
 from __future__ import annotations

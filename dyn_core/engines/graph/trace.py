@@ -42,7 +42,19 @@ class Symbol(Number):
     def apply(self, op: str, *operands: Any) -> Any:
         """Record an operation in the innermost Graph being traced; return its result.
 
-        Operands, here one by one, result and errors are as of Tracer.record.
+        It is a Symbol, or a float or bool where it is constant; for a loop, call or
+        product the list or tuple of these; None for require.
+
+        Args:
+            op: Name in OPERATIONS, or loop, call, product, require.
+            operands: Numbers and Symbols, one by one; of loop: state, body, condition,
+                maximum of rounds; of call: Program, flat inputs; of product: entries of
+                A, of B, of C, shape; of require: condition, class of the error, item.
+
+        Raises:
+            TraceError: An operand is not a number or is a Symbol of another trace,
+                require is in the condition of a loop, or a loop's body returns a wrong
+                number of values.
         """
         tracer = self.tracer
         while tracer.inner is not None:
@@ -94,8 +106,8 @@ def _record(op: str, a: Symbol, b: Any) -> Any:
     """Return the result of `a op b`, recorded in the innermost Graph being traced.
 
     It is a Symbol, or a float or bool where it is constant. A Number b of a higher rank
-    computes the result itself. Raises TraceError as Symbol.apply, which this function
-    repeats in short form, since operators are the most frequent operations.
+    computes the result itself. Raises TraceError if b is not a number, or is a Symbol
+    of another trace. It is Symbol.apply in short form: operators are most frequent.
     """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)

@@ -153,8 +153,10 @@ class Compiled:
     def kind(self, array: str, number: int) -> str:
         """Return the lower-case name of an element's type: free, sphere, connect, ...
 
-        `array` is the array of mjModel with the types, such as "geom_type", "jnt_type"
-        or "eq_type"; `number` is the index of the element.
+        `array` is the array of mjModel with the types: actuator_biastype,
+        actuator_dyntype, actuator_gaintype, actuator_trntype, eq_objtype, eq_type,
+        geom_type, jnt_type or wrap_type, else KeyError. `number` is the index of the
+        element.
         """
         codes = getattr(self.mujoco, _KINDS[array])
         code = int(getattr(self.model, array)[number])
