@@ -38,6 +38,10 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report, and a picture of it if requested; print their names; return 0.
 
+    Args:
+        arguments: `runs` (files, the first one is compared with the others), `out`,
+            `title`, and `screenshot` (None: no picture).
+
     Raises:
         SettingError: A file cannot be read or written, a run has no row, several runs
             have no times or columns in common, or the browser fails.

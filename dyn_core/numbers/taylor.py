@@ -103,7 +103,7 @@ class Taylor(Number):
 
         Each term is a product of matrices, see flat_product; shape.negative changes the
         sign of all terms but C. An entry with derivatives that are constants 0 is its
-        value.
+        value. a, b and c are the entries, row by row; c is empty without a C.
         """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(

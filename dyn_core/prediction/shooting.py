@@ -552,7 +552,8 @@ class Iteration(PlanState):
     def roll(self, penalty: Penalty) -> np.ndarray:
         """Compute the motion under the plan's joint forces as trial 0; see `attempt`.
 
-        Gaps and the feedback become zero. Returns its value, (1,).
+        Gaps and the feedback become zero. Returns its value with the penalty, (1,),
+        infinite where it has no finite costs.
         """
         self.clear()
         return self.attempt(penalty, np.ones(1))

@@ -70,6 +70,10 @@ class Symbol(Number):
         is recorded as one operation; a smaller one, and any in a trace without folding,
         as separate operations.
 
+        Args:
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes, sign of A B, and whether it is added to C.
+
         Raises:
             TraceError: An entry is not a number, or is a Symbol of another trace.
         """
