@@ -379,7 +379,7 @@ class PayloadEstimator:
             q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
             tau: Joint forces applied since the previous cycle, (nv,) [N·m | N]; with a
                 sensor, its reading since then, [moment; force], in the axes of its link
-                (6,). Not read where a period begins.
+                (6,). Not read by a call that begins a period without ending one.
 
         Raises:
             ShapeError: An array has another shape; tested only in the cycle that begins
@@ -467,7 +467,7 @@ class PayloadEstimator:
             tau: Effort applied from this time on, (nv,) [N·m | N].
 
         Raises:
-            ShapeError, ValueError: As by `update`.
+            ShapeError, ValueError: q, qd or tau has another shape, see `update`.
         """
         self.update(t, q, qd, self._sent)
         self._sent = np.array(tau, float)

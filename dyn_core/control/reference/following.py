@@ -1,4 +1,7 @@
-"""Reference of a controller, with smooth transitions from trajectory to trajectory."""
+"""Reference of a controller, with smooth transitions from trajectory to trajectory.
+
+Arrays (n,) have an entry for each of the controller's n joints.
+"""
 
 from __future__ import annotations
 

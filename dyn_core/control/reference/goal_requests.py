@@ -1,4 +1,7 @@
-"""Goals as requested by a client: names, start times, and missing joints."""
+"""Goals as requested by a client: names, start times, and missing joints.
+
+Arrays (n,) have an entry for each of the controller's n joints.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +103,10 @@ def goal_trajectory(
         settings: method and moving_end of Controller.make_trajectory.
 
     Raises:
-        GoalError: Its `code` is INVALID_JOINTS: names are wrong, see _check_names;
-            OLD_HEADER_TIMESTAMP: it ended before now; or INVALID_GOAL: the trajectory
-            is invalid, or `partial` is true before the first state.
+        GoalError: Its `code` is INVALID_JOINTS: names are unknown, repeated or, unless
+            `partial`, missing, or there are none; OLD_HEADER_TIMESTAMP: it ended before
+            now; or INVALID_GOAL: the trajectory is invalid, or `partial` is true before
+            the first state.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)

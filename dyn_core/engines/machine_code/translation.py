@@ -107,7 +107,8 @@ def _collect(
         defined: Functions so far; extended here.
 
     Raises:
-        TraceError: See `translate`.
+        TraceError: A construct or annotation is not in the subset, functions call each
+            other recursively, or a source is not available (see source_of).
     """
     if function in callers:
         names = " -> ".join(f.__name__ for f in [*callers, function])
@@ -126,9 +127,10 @@ def _collect(
 
 
 def _unchecked(function: Callable[..., Any], lanes: int) -> _Definition:
-    """Return a function in LLVM IR, not checked; arguments and errors as of _define.
+    """Return a function in LLVM IR, not checked, with `lanes` lanes (0: scalars).
 
     It is written once in a process, as long as its code and constants stay the same.
+    Raises TraceError like _define.
     """
     content = repr(_content(function, _name))
     kept = _written.get((function, lanes))
@@ -140,7 +142,17 @@ def _unchecked(function: Callable[..., Any], lanes: int) -> _Definition:
 def _define(
     function: Callable[..., Any], lanes: int, places: list[Place] | None
 ) -> _Definition:
-    """Return a function in LLVM IR; arguments and errors are as of _collect."""
+    """Return a function in LLVM IR; the functions that it calls are named only.
+
+    Args:
+        function: Python function of the subset.
+        lanes: Number of lanes; 0: floats are scalars.
+        places: Failures of the checked form so far, extended here; None: not checked.
+
+    Raises:
+        TraceError: A construct or annotation is not in the subset, or the source is not
+            available (see source_of).
+    """
     calls: dict[Callable[..., Any], None] = {}
 
     def callee(inner: Callable[..., Any]) -> tuple[str, FunctionType]:

@@ -308,7 +308,8 @@ def clip_to_face(
     A corner at which side e of the face cuts a side has the first tag CUT (1 + second
     tag of the cut side) + first vertex of e. Its second tag is CUT + the first vertex
     of e if the side after it lies on the face's side e, else the second tag of the side
-    that was cut.
+    that was cut. Where the last side of the face cuts a side that lies on its first
+    one, the first tag has the first vertex of the first side.
 
     Args:
         work: Memory. In work.polygon and work.tags the rows at OTHER are read and

@@ -260,9 +260,11 @@ def capsule_capsule(
 
     Nearly parallel capsules (sine up to 0.05) touch at each end that projects onto the
     other axis, at up to 4 points, and at the closest points if these are closer than
-    all ends; others touch at the closest points. Each gap is a distance of an end and a
-    segment, and so smooth in the poses. Features are 0 for the closest points, 1 and 2
-    for the ends of a at -z and +z, 3 and 4 for those of b.
+    all ends; others touch at the closest points. An end of b whose closest point is an
+    end of a is left out if that end projects onto b. Each distance is one of an end and
+    a segment, and so smooth in the poses. Where the axes meet, the normal is orthogonal
+    to both. Features are 0 for the closest points, 1 and 2 for the ends of a at -z and
+    +z, 3 and 4 for those of b.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.

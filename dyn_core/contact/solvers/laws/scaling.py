@@ -1,8 +1,10 @@
 """Scaling of a problem to unit responses and circular cones.
 
-    impulse = T x,   Y <- T Y,   b <- T b / size,   R <- T² R,   bounds <- bounds / T
+    impulse = size T x,   Y <- T Y,   b <- T b / size,   R <- T² R
+    bounds <- bounds / (size T)
 
-Laws of a block are FREE (0), INTERVALS (1), CONE (2) and FROZEN (3).
+size is the unit of velocities; Scaled.T is size T. Laws of a block are FREE (0),
+INTERVALS (1), CONE (2) and FROZEN (3).
 """
 
 from __future__ import annotations

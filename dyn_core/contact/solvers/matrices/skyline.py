@@ -17,6 +17,8 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 class Skyline(NamedTuple):
     """A symmetric positive definite matrix, or its factor L, stored row by row.
 
+    Its arrays have room for n rows of the matrix, supports is len(Rows.support).
+
     Attributes:
         used: 1 for each block that contributes to the matrix, else 0, (blocks,).
         number: Index of each coordinate in the order of elimination, (nv,); -1 if no

@@ -82,6 +82,7 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
             known.
         AssertionError: A comparison is chained, a constant is no integer, or something
             other than a name is assigned to or called.
+        ValueError: The numbers of names and values of an assignment differ.
     """
     functions = [
         (node, x.__globals__)
@@ -131,8 +132,8 @@ class _Function:
             scope: "internal ", or "" for external linkage.
 
         Raises:
-            TypeError, KeyError, AssertionError: The function is not in the subset, as
-                in `translate`.
+            TypeError, KeyError, AssertionError, ValueError: The function is not in the
+                subset, as in `translate`.
         """
         arguments = [a.arg for a in self.node.args.args]
         for name in arguments:

@@ -130,7 +130,8 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     One of at least LARGE bytes (64 KiB) is in result memory, where that is available.
 
     Raises:
-        CompileError, SettingError: As `memory`, at the first use of the memory.
+        CompileError, SettingError: LLVM failed, or an environment variable is
+            invalid; only at the first use of the memory.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
@@ -141,7 +142,8 @@ def trim() -> None:
     """Release all unused slabs of result memory to the system; nothing without it.
 
     Raises:
-        CompileError, SettingError: As `memory`, at the first use of the memory.
+        CompileError, SettingError: LLVM failed, or an environment variable is
+            invalid; only at the first use of the memory.
     """
     owner = memory()
     if owner is not None:
@@ -155,7 +157,8 @@ def took_cold() -> bool:
     results. False without result memory.
 
     Raises:
-        CompileError, SettingError: As `memory`, at the first use of the memory.
+        CompileError, SettingError: LLVM failed, or an environment variable is
+            invalid; only at the first use of the memory.
     """
     owner = memory()
     return owner is not None and owner.took_cold()
