@@ -2,9 +2,10 @@
 
 It has ten inertial parameters a body, as RigidInertia.parameters, bodies in order
 (links fixed together are one body); then the damping of every joint coordinate, the dry
-friction of every one, and the rotor inertia of every one, followers included. Solvers
-of REGRESSOR use the same order. Dry friction is the mean of both directions; its
-asymmetry is not a parameter and stays unchanged.
+friction of every one, and the rotor inertia of every one, followers included. Damping
+and friction, and rotor inertias, are left out unless asked for; n is the number of
+parameters that are there. Solvers of REGRESSOR use the same order. Dry friction is the
+mean of both directions; its asymmetry is not a parameter and stays unchanged.
 """
 
 from __future__ import annotations

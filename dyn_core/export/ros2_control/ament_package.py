@@ -141,8 +141,8 @@ class AmentPackage:
     def write(self) -> tuple[Path, ...]:
         """Write the files and a manifest of their digests, NAME.json; return the paths.
 
-        The manifest comes last, and is among the paths. Unchanged files of an earlier
-        export that are no longer among them are removed.
+        The manifest comes last, and is among the paths. Missing folders are made.
+        Unchanged files of an earlier export that are no longer among them are removed.
 
         Raises:
             SettingError: A file of one of these names is of no export, or was changed

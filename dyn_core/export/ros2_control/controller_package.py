@@ -287,8 +287,9 @@ def _law_values(
     """Return the template values that depend on the law, texts by name.
 
     These are `law` (the name without "_cycle"), `tracks` ("1" or "0"), before_inertia
-    ("true" or "false", whether gains act before the inertia), damping, state_size,
-    status, fault_count, faults, kinds, inputs, outputs, start and reference_text.
+    ("true" or "false", whether gains act before the inertia), damping (of the joints;
+    zeros for other laws than joint_impedance), state_size, status, fault_count, faults,
+    kinds, inputs, outputs, start and reference_text.
 
     Args:
         cycle: Name of the cycle.

@@ -77,9 +77,9 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     """Yield the index of each link with an unphysical inertia, and the reason.
 
     Links come in order, each at most once. The reason is a principal moment about the
-    centre of mass that is negative, or else larger than the sum of the others, beyond
-    1e-9 (TRIANGLE) of the largest moment and 1e-12 m c²; for mass 0, any moment that is
-    not 0 (m c is ignored).
+    centre of mass that is negative, or else larger than the sum of the others, by more
+    than 1e-9 (TRIANGLE) of the largest moment and more than 1e-12 m c²; for mass 0, any
+    moment that is not 0 (m c is ignored).
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,
@@ -181,7 +181,7 @@ def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
 
 
 def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
-    """Return inertias as matrices (n, 6, 6), [[I, [h]], [[h].T, m]], h = m c.
+    """Return n inertias as matrices (n, 6, 6), [[I, [h]], [[h].T, m]], h = m c.
 
     Moments and h are about the origin of the inertia's frame.
     """
@@ -195,7 +195,7 @@ def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
 
 
 def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return transforms as matrices (n, 6, 6) for motions, [[E, 0], [-E [r], E]].
+    """Return n transforms as matrices (n, 6, 6) for motions, [[E, 0], [-E [r], E]].
 
     Args:
         E: Coordinate rotations, (n, 3, 3).
@@ -208,7 +208,7 @@ def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _skew(r: np.ndarray) -> np.ndarray:
-    """Return matrices [r] (n, 3, 3) with [r] b = r x b, for r (n, 3)."""
+    """Return matrices [r] (n, 3, 3) with [r] b = r x b, for n vectors r (n, 3)."""
     skew = np.zeros((len(r), 3, 3))
     skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
     skew -= skew.swapaxes(1, 2).copy()

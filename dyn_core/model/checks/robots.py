@@ -34,7 +34,9 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     """Return words on the joint farthest beyond its position limits at q; else "".
 
     Only limits of independent joints of one coordinate count, and an excess above 0.01
-    (DEEP); rad and m count alike, NaN does not. The words are those of `excess`.
+    (DEEP); rad and m count alike, NaN does not. The words are "WHAT is beyond the
+    limits of joint JOINT by EXCESS rad" (m if prismatic), after "is NAME in degrees? "
+    if the joint turns and is beyond a full turn.
 
     Args:
         tree: Robot.

@@ -351,6 +351,7 @@ def value(tree: Tree, path: str) -> np.ndarray:
     Raises:
         ModelError: The path is unknown, or its owner has no such parameter.
         TypeError: A value is a symbol.
+        TraceError: It is `com` or `inertia` of a link whose mass is a symbol.
     """
     return np.array(numbers(tree, path), float)
 

@@ -1,4 +1,7 @@
-"""Integration schemes of a chain between events, over a function of accelerations."""
+"""Integration schemes of a chain between events, over a function of accelerations.
+
+Arrays (n, 2) have a row for each of the chain's n joints.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Event-driven simulation of planar chains: hits, rewinds, releases, reports."""
+"""Event-driven simulation of planar chains: hits, rewinds, releases, reports.
+
+n is the number of the chain's joints.
+"""
 
 from __future__ import annotations
 

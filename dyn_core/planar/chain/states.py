@@ -1,7 +1,8 @@
 """States of planar chains: positions and velocities, angles and rates, drift repair.
 
-Arrays have any leading axes: x and v (..., n, 2), angles of joints (..., n-1): joint 0
-has the absolute angle of link 0, joint n-1 has none. Other shapes raise ShapeError.
+Arrays have any leading axes: x and v (..., n, 2) of n joints, angles of joints (...,
+n-1): joint 0 has the absolute angle of link 0, joint n-1 has none. Other shapes raise
+ShapeError.
 """
 
 from __future__ import annotations

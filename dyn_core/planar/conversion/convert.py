@@ -226,7 +226,7 @@ def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> Non
 def _link(
     robot: ElementTree.Element, name: str, mass: float, com: float = 0.0, I: float = 0.0
 ) -> None:
-    """Add a link with its centre of mass at (com, 0, 0) to the XML of a robot.
+    """Add a link of mass [kg] with its centre at (com, 0, 0) [m] to a robot's XML.
 
     I is the inertia about all three axes through the centre of mass [kg·m²]; inertia
     about axes in the plane has no effect. For mass 0, com and I are ignored.
@@ -370,8 +370,8 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
     """Return a chain's constraints as keyword arguments of Constraints.of, but n.
 
-    They are lists: `kind`, n names (free, line or guided); `a_w` and `s`, (n, 2);
-    `active`, indices of the active joints; `alpha_w`, n numbers.
+    They are lists for the n joints: `kind`, n names (free, line or guided); `a_w` and
+    `s`, (n, 2); `active`, indices of the active joints; `alpha_w`, n numbers.
     """
     constraints = chain.constraints
     return {
