@@ -36,6 +36,8 @@ LIMITS = {"effort_limit": "tau", "lower_limit": "q", "upper_limit": "q"}  # fact
 class MotionRecord:
     """Samples of a robot's motion, one row each; an unknown quantity is None.
 
+    nq and nv are the numbers of names of positions and of velocities in `coordinates`.
+
     Attributes:
         coordinates: Names and units of the columns.
         t: Times, (rows,) [s]; they should increase, which `checked` checks.
@@ -104,6 +106,8 @@ class MotionRecord:
 
         Raises:
             ShapeError: The arrays do not match each other, or are no numbers.
+            ValueError: Rows of t or q differ in length (NumPy's error; with empty
+                `names` a ShapeError for q).
             SettingError: A field is unknown.
         """
         if not names:

@@ -165,6 +165,7 @@ def new_modes(
         PluginError: The offer is not iterable, an object is no ControlMode, a name is
             no ASCII identifier, a name or a parameter exists already or occurs twice, a
             part of a mode has the wrong type, or a gain is unknown.
+        TypeError: Gains, parameters or topics of a mode are not iterable.
     """
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
     every = [*known.values()]
@@ -186,7 +187,8 @@ def _check_mode(mode: ControlMode, who: str) -> None:
     """Raise PluginError if a part of a mode is invalid.
 
     Its problem, solver, law, a parameter or a topic has the wrong type, a gain is not
-    one of GAINS, or two parameters have the same name.
+    one of GAINS, or two parameters have the same name. Gains, parameters or topics that
+    are not iterable raise TypeError.
 
     Args:
         mode: The mode.

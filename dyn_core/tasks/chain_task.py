@@ -209,7 +209,7 @@ class ChainTask(Task):
         """Return relative height - effort_cost sum (a / bound)², the reward of a step.
 
         The relative height is that of the last joint above joint 0 in y after the step,
-        over the sum of lengths; sum (a / bound)² is `cost`.
+        over the sum of lengths; sum (a / bound)² is `cost`. `before` is not used.
         """
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))

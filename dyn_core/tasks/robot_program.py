@@ -22,7 +22,8 @@ class RobotProgram:
     NaN as observation and state (except the action entries of the state) and the reward
     0; its end flag has no meaning. Other rows are not affected, and no error is raised.
     A flat state has the parts of RobotTask.layout: q, qd, contact impulses, memory,
-    last action, time, and parameters that differ by row.
+    last action, time, and parameters that differ by row. ns, no and na are the numbers
+    of entries of a flat state, an observation and an action of the task.
 
     Args:
         task: Task; its functions are called with rows of samples to check them.

@@ -2,12 +2,13 @@
 
 The deepest points of a shape on a half-space have rows. Inputs of all steps: q, nq [rad
 | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the step [N·m | N]; dt [s]; warm,
-impulses of the step before, normal and two tangents a contact, by half-space, then
-shape, m = 3 c, zeros in the first step [N·s]; f_ext, force on each body in its
-coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass through. Of the
-contact solver are residuals, 5 (primal, dual, complementarity, dissipation, law), and
-status, 0: converged, else an index in STATUSES. Velocities of floating bodies turn with
-their axes: dt w x v is added, and qd_next is along the axes at the end.
+impulses of the step before, normal and two tangents of each of c contacts, by
+half-space, then shape, m = 3 c, zeros in the first step [N·s]; f_ext, force on each
+body in its coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass
+through. Of the contact solver are residuals, 5 (primal, dual, complementarity,
+dissipation, law), and status, 0: converged, else an index in STATUSES. Velocities of
+floating bodies turn with their axes: dt w x v is added; qd_next is along those at the
+end.
 """
 
 from dataclasses import dataclass, field, replace
@@ -548,7 +549,7 @@ def contacts(model, X, world, links):
 
     Args:
         model: Robot.
-        X: Transform of each body from its parent.
+        X: By body, its Transform from its parent; entry 0 is not read.
         world: Half-spaces.
         links: Names of the links whose shapes count; None: all.
 

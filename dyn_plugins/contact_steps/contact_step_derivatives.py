@@ -299,7 +299,7 @@ def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
 
 
 def _changes_by_parameters(model, gyroscopic, slopes):
-    """Return the derivative of the gyroscopic change by parameters, nv x np.
+    """Return the derivative of the gyroscopic change by np parameters, nv x np.
 
     Args:
         model: Robot.

@@ -59,8 +59,8 @@ def contact_term_slopes(
 
     Returns:
         inertia, by_q, by_qd, change_q, change_qd, change_tau, nv x nv each; and the
-        rates of all columns at the velocity u and at qd, nc x 6 each, [angular;
-        linear].
+        rates of all nc motion columns (of the joints, followers included) at the
+        velocity u and at qd, nc x 6 each, [angular; linear].
 
     Source: chain rule over contact_terms; KIM-4.1 for the rates.
     """
@@ -88,7 +88,7 @@ def contact_term_slopes(
 
 
 def _rates(model, q, u):
-    """Return Psi of all motion columns at the velocity u, nc lists of 6.
+    """Return Psi of all nc motion columns at the velocity u, nc lists of 6.
 
     They are derivatives of the bodies' velocities by the positions of their joints, not
     by time; Psi as in moving_rates, in the order of contact_terms, [angular; linear] of

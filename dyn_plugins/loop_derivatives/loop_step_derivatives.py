@@ -143,7 +143,7 @@ def _projected_slopes(model, q, qd, dt):
 
 
 def _rates_by_q(model, q, qd):
-    """Return the derivatives of the rates of all rows by q at constant qd, m x nv."""
+    """Return the derivatives of the rates of all m rows by q at constant qd, m x nv."""
     loops = slopes_of_loops(model, q, qd, Vector.zeros(model.nv))
     return Matrix(row.rate_by_q for loop in loops for row in loop.rows)
 
@@ -154,7 +154,8 @@ def _forces_by_q(model, q, w, loops, multipliers):
     Args:
         model: Robot.
         q, w: Position, nq, and acceleration, nv.
-        loops: LoopRows of all rows, and the slopes_of_loops, in any motion.
+        loops: Pair of the LoopRows of all m rows, and the slopes_of_loops, in any
+            motion.
         multipliers: x, m.
     """
     (rows, slopes), still, first = loops, Vector.zeros(model.nv), 0

@@ -330,8 +330,8 @@ def make_world(node: RobotNode) -> dyn.World:
 
     Raises:
         SettingError: The file is invalid, a parameter of its contents is set as well,
-            parameters are refused as in _floor, or the solver is unknown; the message
-            lists the valid ones.
+            contact.restitution is set without contact.mu, or contact.mu without
+            contact.ground, or the solver is unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
     where = f"contact.world_file {path}" if path else "contact"
