@@ -199,7 +199,7 @@ class JointTorques:
 
 
 def _check_count(action: np.ndarray, joints: np.ndarray) -> None:
-    """Raise ShapeError unless there is an action for each of `joints`, (n, joints).
+    """Raise ShapeError unless rows of `action` have one number for each of `joints`.
 
     One action alone would drive all joints.
     """

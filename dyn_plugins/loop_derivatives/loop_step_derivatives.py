@@ -1,4 +1,7 @@
-"""Derivatives of a time step that is projected on closed loops."""
+"""Derivatives of a time step that is projected on closed loops.
+
+m is the number of the rows of all loops.
+"""
 
 from dyn_core.authoring import (
     Force,

@@ -3,7 +3,7 @@
 Not a solver: the solvers of loops share it, for robots in which loops alone determine
 the motion of a body without inertia. H of the tree is then singular, but the equations
 with the loops are regular: adding A.T k (A qdd - wanted) = 0 to the equation of motion
-gives the regular matrix H + A.T k A.
+gives the regular matrix H + A.T k A. m is the number of the rows of all loops.
 """
 
 from dyn_core.authoring import (

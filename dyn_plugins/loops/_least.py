@@ -6,7 +6,7 @@ remainder is below `tolerance` times the largest row; for motions, the rows of A
 count. If the rank drops in one position only (a dead point), no solution there is near
 the solutions around it: this is a SingularError, or dead_point="least" gives the least
 accelerations. Least norms mix N and N·m; `weight` scales joint forces or multipliers
-before their squares are summed.
+before their squares are summed. m is the number of the rows of all loops.
 """
 
 from dyn_core.authoring import (
@@ -56,7 +56,7 @@ class LoopSolver(TracedSolver):
     """
 
     def _adapter(self, model, common, chosen):
-        """Return the adapter.
+        """Return the Adapter of the algorithm for a model.
 
         Args:
             model: Robot.

@@ -1,6 +1,7 @@
 """Constraint rows of loops in a state: residuals, rates, and constraint forces.
 
-Not a solver: the algorithms of loops.py share it.
+Not a solver: the algorithms of loops.py share it. m is the number of the rows of all
+loops.
 """
 
 from typing import Any, NamedTuple

@@ -32,9 +32,10 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
 
     Returns:
         On a half-space: the index of the candidate point. Two spheres, or a sphere with
-            a capsule, box or cylinder: `feature`. On a height field: (point, 0 or 1 +
-            triangle); of the side of a capsule or cylinder (number of points, edge); or
-            ("top", corner). Two capsules: "closest" or ("a" or "b", end). A box with a
+            a capsule, box or cylinder: `feature`. On a height field: (point, 1 +
+            triangle), or (point, 0) for an edge or corner of the field; of the side of
+            a capsule or cylinder (number of the shape's points, edge); or ("top",
+            corner). Two capsules: "closest" or ("a" or "b", end). A box with a
             box or capsule: ("a" or "b", corner), ("end", end), or ("edges", edge of a,
             edge of b), of parallel edges with an end behind. A cylinder or hull with
             another shape: "closest", ("line", end), ("a" or "b", vertex) or ("edges",
@@ -61,7 +62,7 @@ def _of_boxes(feature: int) -> Hashable:
 
     It is ("a" or "b", corner), ("end", end), or ("edges", edge of a, edge of b), with
     the end of the common length as a fourth entry for parallel edges. Corners are 0 to
-    7, edges 0 to 23, ends 0 or 1.
+    7, edges 8 direction + corner, up to 23, ends 0 or 1.
     """
     if feature < box_faces.END:
         return "ab"[feature // 8], feature % 8

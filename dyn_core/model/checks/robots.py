@@ -60,8 +60,9 @@ def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
     """Return words on a joint whose positions look like degrees; else "".
 
     Of each joint the largest absolute position counts; NaN counts as 0. The joint is
-    the one farthest beyond its limits, as in `beyond_limits`, among the hinges that are
-    beyond a full turn.
+    the one farthest beyond its limits, by more than 0.01, among the hinges that are
+    beyond a full turn. The words are "is NAME in degrees? NAME is beyond the limits of
+    joint JOINT by EXCESS rad".
 
     Args:
         tree: Robot.
@@ -82,7 +83,9 @@ def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
     """Return words on the joint that is farthest beyond its velocity limit; else "".
 
     Farthest is the largest ratio of speed to limit. Only independent joints of one
-    coordinate count, above 5 times (FAST) their limits; limits of 0 and NaN do not.
+    coordinate count, above 5 times (FAST) their limits; limits of 0 and NaN do not. The
+    words are "WHAT has RATIO times the velocity limit of joint JOINT", after "is NAME
+    in degrees per second? " unless it is prismatic.
 
     Args:
         tree: Robot.
