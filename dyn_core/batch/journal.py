@@ -59,6 +59,8 @@ class DoneChunk(NamedTuple):
 class Journal:
     """The journal of a run; its file is open between begin or resume, and close.
 
+    An open file is locked for other processes, except on Windows.
+
     Attributes:
         path: Absolute path of the file.
         header: Request of the run as JSON data; after begin or resume also its "token".

@@ -5,7 +5,7 @@
 
 `work` is done by motors and by external forces on bodies, `dissipation` is lost to
 damping and dry friction of the joints, `constraints` is added by contacts, limits and
-loops, `correction` by lifting bodies out of overlaps (both in a World). Each term uses
+loops, `correction` by moving bodies out of overlaps (both in a World). Each term uses
 the forces that the steps used. The residual is the error of integration, together with
 the energy that loops and limit stops of a plain Simulator store and dissipate.
 """
@@ -42,8 +42,8 @@ class EnergyLedger(NamedTuple):
             a robot compensates itself, and of forces on bodies.
         dissipation: Energy lost to damping and dry friction of joints.
         constraints: Energy added by contacts, limits, loops and gears of a World.
-        correction: Energy added by position corrections of a World: weight times the
-            lift out of overlaps.
+        correction: Energy added by position corrections of a World, which lift bodies
+            out of overlaps and close loops against gravity and springs.
         residual: Difference that the other terms do not explain.
     """
 

@@ -1,6 +1,7 @@
 """Reference of a controller, with smooth transitions from trajectory to trajectory.
 
-Arrays (n,) have an entry for each of the controller's n joints.
+Arrays (n,) have an entry for each of the controller's n joints. A Reference is the
+tuple (q, qd, qdd), (n,) each.
 """
 
 from __future__ import annotations
