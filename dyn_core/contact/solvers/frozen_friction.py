@@ -62,8 +62,9 @@ def freeze_friction(
             are not finite count as zero.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         work: Work arrays.
-        report: Set to the residuals of Coulomb's law, iterations (added to those in
-            it), epsilon and factorisations, (8,).
+        report: Set to the residuals of Coulomb's law (primal, dual, complementarity,
+            dissipation, law), iterations (added to those in it), and epsilon and
+            factorisations of the last try, (8,).
 
     Returns:
         FROZEN_FRICTION; CONVERGED if the result obeys Coulomb's law; MAX_ITERATIONS,

@@ -66,16 +66,16 @@ def sweep(
         rows: Problem; its impulses are the start, and then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         work: Work arrays.
-        report: Set to the five residuals, the number of sweeps, the relaxation, and 0
-            factorisations, (8,).
+        report: Set to the residuals primal, dual, complementarity, dissipation and law,
+            the number of sweeps, the relaxation, and 0 factorisations, (8,).
         max_iterations: Largest number of sweeps.
         tolerance: Tolerance of the estimated error, relative to the largest impulse,
             and of velocities, relative to the largest free one.
         relaxation: Factor of each block's change, between 0 and 2.
 
     Returns:
-        CONVERGED if the law holds in the end (final_status), whatever ended the sweeps;
-        else MAX_ITERATIONS.
+        CONVERGED if the residual law is at most 10 tolerance or 1e-8 in the end,
+        whatever ended the sweeps; else MAX_ITERATIONS.
 
     Source: LCP-9.
     """
@@ -180,8 +180,8 @@ def _factor_block(
     Args:
         first, count: First row and number of rows of the block.
         matrix: Matrices, six values for each row.
-        factor: Set to L below the diagonal, and to one over L's diagonal on it. Its
-            first pivot is set to 0 if a pivot is not above 1e-9.
+        factor: Set, six values for each row, to L below the diagonal, and to one over
+            L's diagonal on it. Its first pivot is 0 if a pivot is not above 1e-9.
     """
     for row in range(count):
         for other in range(row + 1):
@@ -214,7 +214,7 @@ def _update(
 
     Returns:
         The largest change of an impulse, inf if one is not finite (z is then
-        unchanged); and the largest impulse.
+        unchanged); and the largest impulse; both as absolute values.
     """
     scaled, x, z = work.scaled, work.iterates.y, work.system.w
     u, change, start = work.iterates.p, work.iterates.dx, work.iterates.x
@@ -251,8 +251,8 @@ def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
     Args:
         c: Coefficient of the circular cone.
         first, count: First row and number of rows of the block.
-        work: Work arrays; iterates.y is set from the start iterates.x and the
-            velocities iterates.p.
+        work: Work arrays; iterates.y is set from the start iterates.x, the velocities
+            iterates.p and block_factor, which _prepare_blocks has set.
 
     Returns:
         Whether the impulses lie in the cone. False without a change if the block's

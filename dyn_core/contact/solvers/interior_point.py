@@ -46,6 +46,9 @@ def start_cone(
 ) -> int:
     """Set the initial impulses and slacks of a cone, inside of all bounds.
 
+    The normal impulse and eta are 1, the normal slack is max(1, b); impulses and slacks
+    of the tangents are zero.
+
     Args:
         first, count: First row and number of rows of the block.
         scaled: Scaled problem.
@@ -207,7 +210,8 @@ def step_of_cone(
         first, count: First row and number of rows of the block.
         scaled: Scaled problem.
         k: Index of the block.
-        point: Slack variables; slack_step and eta_step are set.
+        point: Slack variables; slack_step and eta_step are set. constant and by_normal
+            are those of linearise_cone.
         slopes: S from linearise_cone.
         dx: Set to `after`, (rows,).
         after: Changes of the impulses from the linear system, (rows,).

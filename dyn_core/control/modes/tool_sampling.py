@@ -82,7 +82,8 @@ def sampling_program(
     """Return the prepared Program of sampled_tool; raises the errors of its build.
 
     Its inputs are q, stiffness, ratio and rest_damping, then the time [s] if joints are
-    driven, then `paths`; its outputs are the two rates.
+    driven, then `paths`; its outputs are the largest rate of the dampers [1/s] and the
+    rates of the springs, (6,) [rad/s].
 
     Args:
         model: Robot.

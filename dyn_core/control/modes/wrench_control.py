@@ -194,7 +194,7 @@ class ForceTorqueSensor:
                 links, (links, 4, 4); called for samples of the offset only.
             rests: Whether the tool rests, without a target wrench; if not, a
                 measurement of the offset that is not finished begins again.
-            payload: As in `contact`.
+            payload: PayloadInput of the robot.
         """
         self.seen, self._reading = t, reading
         if self.offset is not None:

@@ -116,7 +116,7 @@ def edge_contacts(
 ) -> int:
     """Add the contact of the edges with the largest separation, or of the closest ones.
 
-    The pair of edges with the largest separation is taken if the shapes overlap (best
+    The pair of edges with the largest separation is taken if the cores overlap (best
     <= 0), or if its closest points attain the largest separation of all axes. Otherwise
     the closest pair is taken, with two contacts if its edges are parallel, see
     closest_edges.
@@ -207,7 +207,8 @@ def put_edges(
         feature: Feature of the contact.
         x, y, z, p, q, r: Point of a, and point of b [m].
         nx, ny, nz: Unit normal from b to a.
-        radius: Radius about the point of a [m].
+        radius: Radius about the point of a [m]; the gap is the distance of the points
+            along the normal minus this radius.
         margin: Maximum gap of a contact [m]; a gap of NaN is above it.
     """
     gap = nx * (x - p) + ny * (y - q) + nz * (z - r) - radius
@@ -542,8 +543,8 @@ def face_contacts(
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: Memory. work.axis has the separations and work.relative[0] the frame of a
-            in b; polygon, tags and relative[1] are overwritten.
+        work: Memory. work.axis has normals and separations, work.relative[0] the frame
+            of a in b; polygon, tags and relative[1] are overwritten.
         A, a, B, b: Frames in the world, (12,), and half lengths and radius, (4,), of
             both shapes.
         box: Whether a is a box; False: a capsule.

@@ -81,7 +81,8 @@ def contact_slopes(
         shapes, pairs: Tables.
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
         margin: Maximum gap of a displaced contact [m].
-        contacts, touching: Contacts of find_contacts, and their number; not changed.
+        contacts, touching: Contacts of find_contacts, and their number, which must not
+            exceed the capacity; not changed.
         wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
         room: Memory for contacts at displaced poses.
         work: Memory; overwritten.
@@ -131,8 +132,9 @@ def _slopes_of_pair(
         room: Memory for contacts at displaced poses.
         work: Memory with the frames of all shapes in work.frames, which are changed
             during the computation and restored at the end; the rest is overwritten.
-        slopes: Written for wanted contacts of the pair, (capacity, 6, 6), as by
-            contact_slopes.
+        slopes: Written for wanted contacts of the pair, (capacity, 6, 6): by contact;
+            by component of the motion of body_a, [angular; linear], of its point at the
+            world's origin, world axes; and by component of point, then normal.
 
     Returns:
         How many of the six differences of each wanted contact, in all, are one-sided or

@@ -38,7 +38,8 @@ def height_above(
     It is measured along the normal of a half-space, and along z of a height field.
 
     Args:
-        shapes, ground: Table, and index of a half-space or height field.
+        shapes, ground: Table, and index of a half-space, which belongs to the world,
+            or height field.
         C: Frame of the shape in the world, or in the height field, (12,).
         x, y, z: Point in the shape's frame [m].
     """

@@ -3,7 +3,8 @@
 They are records of arrays for functions of dyn_core.engines.machine_code;
 shape_tables.py builds them from a Model. A frame is a row of 12: a rotation, row by
 row, and a position, x_outer = R x + p. A shape is a core (a point, a segment, a box, a
-cylinder, the hull of its vertices) and all points within a radius of the core.
+cylinder, the hull of its vertices) and all points within a radius of the core. n is the
+number of shapes, pairs that of tested pairs; FEATURES is 2^40, POLYGON 64, FACES 512.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Shapes(NamedTuple):
     """The shapes of a robot and its world; constant.
 
     Attributes:
-        kind: One of the kinds above, (n,).
+        kind: SPHERE 0, CAPSULE 1, BOX 2, CYLINDER 3, HULL 4, PLANE 5 (a half-space) or
+            HEIGHTS 6, (n,).
         body: Number of the body; 0 is the world, (n,).
         place: Frame of each shape in its body, (n, 12).
         size: Half lengths of a box, a segment (0, 0, half), or a cylinder (radius,

@@ -159,7 +159,8 @@ def put_ball(
         side: 1 or -1 for a centre above or below the surface: the sign of the distance
             of the points; the normal is their difference over it, or (nx, ny, nz) if
             they coincide. 0: the normal is (nx, ny, nz), and the distance is along it.
-        margin: Maximum gap of a contact [m]; a larger one is not added.
+        margin: Maximum gap, distance minus radius, of a contact [m]; a larger one is
+            not added.
 
     Returns:
         The new number of contacts.

@@ -19,7 +19,8 @@ def row_coefficient(rows: Rows, k: int, row: int) -> float:
         row: Index of the row within the block, 1 or more; 0 is the normal.
 
     Returns:
-        The coefficient of sliding [1], torsion or rolling [m], by the kind of the row.
+        The coefficient of sliding [1] for rows 1 and 2, of torsion for row 3, of
+        rolling for rows 4 and 5 [m].
     """
     if row < TORSION:
         return rows.mu[k, 0]

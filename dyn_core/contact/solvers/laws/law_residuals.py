@@ -83,7 +83,7 @@ def _row(
     Args:
         rows: Problem, with the impulses to measure.
         k, row: Index of the block, and of the row within it.
-        u: Velocities of all rows, (rows,).
+        u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
         speed: Scale of velocities for the law residual, see row_residuals; may be 0
             [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
@@ -118,7 +118,7 @@ def _cone(
     Args:
         rows: Problem, with the impulses to measure.
         k: Index of the block.
-        u: Velocities of all rows, (rows,).
+        u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
         speed: Scale of velocities for the law residual, see row_residuals; may be 0
             [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as

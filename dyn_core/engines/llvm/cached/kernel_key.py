@@ -10,7 +10,7 @@ from dyn_core.engines.llvm.kernel import Sizes
 
 
 def kernel_key(graph: bytes, sizes: Sizes, width: int) -> str:
-    """Return a hex digest of all that determines a kernel of either variant.
+    """Return a hex digest of all that determines the kernels for one state and a batch.
 
     Args:
         graph: Digest of the Graph, from Graph.digest.
