@@ -103,7 +103,7 @@ class PlanSolver(ArraySolver):
         Args:
             model: The ControlProblem.
             inputs: q (nq,), qd (nv,), q_guess (N + 1, nq), qd_guess (N + 1, nv) and
-                tau_guess (N, nv).
+                tau_guess (N, nv), with N = model.knots.
             options: A value of each option.
 
         Returns:

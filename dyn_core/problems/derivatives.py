@@ -51,8 +51,8 @@ def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...
     "symmetric", all others "plain".
 
     Args:
-        results, variables: Names of quantities such as qdd, lambda, q, tau_p or p (keys
-            of _SIZES); another name is a KeyError.
+        results, variables: Names of quantities: qdd, lambda, tau_a, tau_u, qdd_v, q,
+            qd, tau, qdd_u, tau_v, tau_p or p; another name is a KeyError.
     """
     pairs = [(of, by) for of in results for by in variables]
     kinds = {("qdd", "tau"): "symmetric"}

@@ -316,7 +316,7 @@ class Bag(NamedTuple):
         """Yield arrival time since the epoch [s] and message, in order of arrival.
 
         Args:
-            kind: Message type, such as STATES.
+            kind: Message type, such as sensor_msgs/msg/JointState.
             topic: Full name of a topic in the bag that has this message type.
 
         Raises:
@@ -332,10 +332,10 @@ class Bag(NamedTuple):
             yield 1e-9 * stamp, self.reader.deserialize(data, connection.msgtype)
 
     def chosen(self, kind: str, topic: str, usual: str, what: str) -> str:
-        """Return the requested topic, or the default one; empty if there is no default.
+        """Return the full name of the requested topic or the default one; "" if none.
 
         The default is the only topic of this type whose last component is `usual`;
-        there is no default if no topic, or more than one, has this name.
+        it is "" if no topic, or more than one, has this name.
 
         Args:
             kind: Message type.

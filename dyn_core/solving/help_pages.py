@@ -142,9 +142,10 @@ def _docstring(solver: Any) -> str:
 
 
 def _before_sections(doc: str) -> str:
-    """Return the paragraphs of a docstring before the first section such as "Args:".
+    """Return the paragraphs of a docstring before its first section.
 
-    "Return", then "the" at the beginning, are removed.
+    Sections begin with Args:, Returns:, Raises:, Attributes:, Inputs and outputs: or
+    Source:. "Return", then "the" at the beginning, are removed.
     """
     paragraphs = []
     for paragraph in doc.split("\n\n"):

@@ -1,4 +1,7 @@
-"""Active unilateral constraints of a chain: ground, limits of angles; latches."""
+"""Active unilateral constraints of a chain: ground, limits of angles; latches.
+
+n is the number of joints of the chain.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ TAUT = 1e-8  # slack / length below which links between two points are taut
 
 
 class Key(NamedTuple):
-    """A unilateral constraint: ("limit", joint, sign) or ("ground", joint, plane).
+    """A unilateral constraint: (0, joint, sign): limit, (1, joint, plane): ground.
 
     Constraints are released in the order of their keys.
 
     Attributes:
         rank: 0 for a limit, 1 for ground.
         joint: Index of the joint.
-        which: Sign of the limit, index of the half-plane.
+        which: 1 for the upper limit, -1 for the lower one; index of the half-plane.
     """
 
     rank: int  # limits 0, ground 1

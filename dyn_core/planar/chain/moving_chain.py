@@ -1,4 +1,7 @@
-"""A planar chain in motion: state, Programs, energies and events."""
+"""A planar chain in motion: state, Programs, energies and events.
+
+n is the number of joints of the chain.
+"""
 
 from __future__ import annotations
 
@@ -383,8 +386,8 @@ class MovingChain:
         other ones than in the attribute `dropped`, which is not changed.
 
         Args:
-            dropped: Output of CHAIN_ACCELERATIONS, (n, 2), not zero for dropped
-                equations of lengths, angles.
+            dropped: Output of CHAIN_ACCELERATIONS, (n, 2): in row i, not zero if the
+                equation of the length of link i, and of angle i, was dropped.
         """
         names = [f"length of link {i}" for i in np.flatnonzero(dropped[:, 0])]
         names += [f"angle {i}" for i in np.flatnonzero(dropped[:, 1])]

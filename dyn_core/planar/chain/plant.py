@@ -1,4 +1,7 @@
-"""A planar chain as a simulated robot: takes torques, moves by periods."""
+"""A planar chain as a simulated robot: takes torques, moves by periods.
+
+n is the number of joints of the chain.
+"""
 
 from __future__ import annotations
 

@@ -260,8 +260,9 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
 def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
     """Return a copy of the case with a rod, the options {"independent": ...}, and A.
 
-    All coordinates but one, with the largest entry of A, are independent: pairs (joint
-    name, index of the coordinate in the joint). The copy's qd obeys A qd = 0.
+    A is (1, nv). All coordinates but one, with the largest entry of A, are independent:
+    pairs (joint name, index of the coordinate in the joint). The copy's qd obeys A qd =
+    0.
     """
     case = closed_rates(with_rod(case))
     A = _system(case)[3]

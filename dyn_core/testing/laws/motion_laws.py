@@ -80,8 +80,8 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
 
     For a pose within reach and one far away; quaternions of q_reached have unit length.
     Limits are checked of joints with nq = nv. The error is the root of the sum of the
-    squares of both _errors; the first call starts at the case's q, the second at its
-    q_reached.
+    squares of |R - R_pose| / sqrt(2) and the distance [m]; the first call starts at the
+    case's q, the second at its q_reached.
     """
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
