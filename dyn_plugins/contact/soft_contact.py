@@ -64,8 +64,8 @@ class SoftContact(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
-                None: zeros.
+            warm: Initial impulses of the m rows, (m,), or one number for all, else
+                ValueError [N·s | N·m·s]; None: zeros.
             impedance: Impedance d of rows without a compliance, in (0, 1).
             friction_softness: Compliance of the tangents with the largest coefficient
                 over that of the normal, for contacts whose tangents have no compliance

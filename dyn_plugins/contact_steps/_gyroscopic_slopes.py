@@ -4,6 +4,8 @@ Not a solver: the derivatives of steps share it. The change depends on the inert
 a root joint carries, its velocity, and the force there (see gyroscopic_change):
 
     dchange = dchange/dH dH + dchange/dqd dqd + dchange/dforce (dtau - dC)
+
+C is the bias force.
 """
 
 from dyn_core.authoring import (

@@ -73,7 +73,8 @@ class BodyRows(NamedTuple):
     Attributes:
         rows: At most six Rows.
         dependent: Number of rows that the others imply.
-        T: Map from the rows of the contacts to `rows`; None: identity.
+        T: Map from the rows of the contacts to `rows`, a list of six Vectors; None:
+            identity.
         disagree: Condition: dependent rows contradict each other, as if the gaps of a
             box's corners had different derivatives.
     """

@@ -108,8 +108,9 @@ class Saddle:
         """Return entry (i, j) of P; 0 for prescribed coordinates.
 
         Args:
-            inverse: Inverse of H.
-            Y: Rows of A H^-1.
+            inverse: Inverse of H, with rows and columns of the identity for prescribed
+                coordinates.
+            Y: Rows of A H^-1 with this inverse; zero at prescribed coordinates.
             columns: Columns of B.
             i, j: Indices of the entry.
             free: For each coordinate, whether it is not prescribed.

@@ -6,6 +6,10 @@ Z and W are the derivatives of both equations by the state or by parameters, at 
 qdd and lambda; the matrix of dqdd and dlambda is the matrix of the dynamics.
 The derivatives of forward dynamics also have the signatures of step slots. In forward
 and hybrid dynamics a singular inertia raises SingularError when the Program runs.
+
+f_ext_fixed is body, base (a wrench about the base's origin) or point (in the base's
+axes, at a point of the body), None: as f_ext_frame says; f_ext_points are these points
+by link, in its frame [m], or None: the bodies' origins.
 """
 
 from dyn_core.authoring import (

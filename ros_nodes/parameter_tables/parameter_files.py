@@ -84,8 +84,8 @@ def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
     """Return the keys of a parameter file that match a node, in their order.
 
     ROS applies matching sections in this order: later ones override earlier ones. A key
-    is a name with its namespace; `*` matches one part of it, `**` any number
-    of parts, or none.
+    is a name with its namespace, with or without a leading slash; `*` matches one part
+    of it, `**` any number of parts, or none.
 
     Args:
         keys: Keys of the file.

@@ -54,7 +54,8 @@ def payload_of(value: Callable[[str], Any]) -> Payload | None:
     There is none if its mass is zero or payload.attached is false.
 
     Args:
-        value: Returns the value of a parameter by name.
+        value: Returns the value of a parameter by name; payload.mass, .com, .inertia,
+            .link and .attached are read.
 
     Raises:
         SettingError: The body is not valid, or it has mass and payload.link is empty.
