@@ -1,6 +1,8 @@
 """Parameter tables that several nodes share, and checks of unknown names.
 
-Without ROS.
+Without ROS. Parameters by joint are gains.JOINT.p, .d, .i, .i_clamp and
+.angle_wraparound, effort_limits.JOINT, lock.JOINT, collision.thresholds.JOINT, and
+constraints.JOINT.trajectory and .goal.
 """
 
 from __future__ import annotations
@@ -108,8 +110,8 @@ def foreign_names(
 
     One file may set the parameters of all nodes: names of this package's other nodes
     are neither refused nor returned. The same holds for use_sim_time, qos_overrides.*,
-    solver options (SLOT.options.NAME) and parameters by joint, such as gains.JOINT.p,
-    whose joints check_joint_names checks later.
+    solver options (SLOT.options.NAME) and parameters by joint, whose joints
+    check_joint_names checks later.
 
     Args:
         where: Name of the node, and of the file if it is known, for the message.
@@ -122,7 +124,7 @@ def foreign_names(
 
     Raises:
         SettingError: One of the other names begins with a parameter group of this
-            package (the part before the first dot), is a group by joint such as gains,
+            package (the part before the first dot), is gains, effort_limits or lock,
             ends with .plugin_name, or is similar to a known name (likeness above
             CLOSE, 0.85). The message has the nearest known name.
     """
@@ -234,8 +236,8 @@ def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
         declared: Parameters of this node, including those by joint.
 
     Raises:
-        SettingError: A name has a parameter group by joint, such as gains.JOINT.p, but
-            an unknown joint.
+        SettingError: A parameter by joint of `lock`, or of a group that this node has,
+            names an unknown joint.
     """
     heads = {name.partition(".")[0] for name in declared if BY_JOINT.fullmatch(name)}
     for name in names:

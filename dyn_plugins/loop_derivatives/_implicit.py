@@ -277,8 +277,8 @@ def state_changes(model, motion, fixed):
         model: Robot.
         motion: ClosedMotion.
         fixed: Dict of f_ext_fixed, what f_ext stays fixed to as bodies move (body, base
-            or point, not None), and f_ext_points, points of action or None, not read
-            for body; the options of FixedForces.
+            or point, not None), and f_ext_points, points of action by link, in its
+            frame [m], or None, not read for body; the options of FixedForces.
 
     Raises:
         UnsupportedError: A point has not 3 numbers, or a body has two.
@@ -351,8 +351,8 @@ def parameter_changes(model, motion, paths, fixed):
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: Dict of f_ext_fixed (body, base or point, not None) and f_ext_points, as
-            in state_changes.
+        fixed: Dict of f_ext_fixed (body, base or point, not None) and f_ext_points,
+            points of action by link, in its frame [m], or None.
 
     Raises:
         ModelError: A parameter path, or a link of f_ext_points, is unknown, or a user's

@@ -121,7 +121,7 @@ def loop_fd_derivatives(
             a row that depends on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
         fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
-            f_ext_points, points of action; see id_directional.
+            f_ext_points, points of action; see the module.
 
     Source: KIM-3.2 (67)-(69), KIM-4.6, differentiated implicitly as J. Carpentier, R.
     Budhiraja and N. Mansard, Proximal and sparse resolution of constrained dynamic
@@ -162,12 +162,15 @@ def loop_hd_derivatives(
     Inputs and outputs: those of LOOP_HD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
-        prescribed: Joints or coordinates with given accelerations, as in hybrid.
+        prescribed: Names of joints with given accelerations, or pairs (joint, index of
+            its coordinate).
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
-        paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
-        tolerance: As in loop_fd_derivatives, for the results of loop_hybrid_dynamics
-            with dependent="least_norm" and the objective force; None: a dependent row
-            is a SingularError.
+        paths: Parameter paths p (model/parameter_paths.py).
+        fixed: f_ext_fixed and f_ext_points; see the module.
+        tolerance: Relative tolerance of the rank: the results of loop_hybrid_dynamics
+            with dependent="least_norm" and the objective force are then differentiated;
+            dependent rows must be dependent in every state nearby, and a dead point is
+            a SingularError. None: a dependent row is a SingularError.
 
     Source: KIM-3.3 (70)-(80), KIM-4.6, differentiated implicitly.
     """
@@ -242,7 +245,8 @@ def loop_id_derivatives(
             UnsupportedError when built.
         residual: Largest residual of a row and of its derivatives [m | rad, and per s,
             s²], else an InfeasibleError; None: not checked.
-        paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
+        paths: Parameter paths p (model/parameter_paths.py).
+        fixed: f_ext_fixed and f_ext_points; see the module.
 
     Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
     """
@@ -335,7 +339,7 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.
         fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
-            f_ext_points, points of action; see id_directional.
+            f_ext_points, points of action; see the module.
 
     Source: as loop_fd_derivatives.
     """
@@ -360,7 +364,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.
         paths: Parameter paths (model/parameter_paths.py).
         fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
-            f_ext_points, points of action; see id_directional.
+            f_ext_points, points of action; see the module.
 
     Source: as loop_fd_derivatives.
     """

@@ -103,9 +103,10 @@ def semi_implicit_euler(
 
     With `implicit`, the stiff joint forces are evaluated at the end of the step, to
     first order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau + stops -
-    C - dt K qd, with stops, B and K as in end_of_step. Errors of forward_dynamics pass
-    through. With limit_stops, a swing of pi of a limited ball joint raises
-    SingularError when the Program runs.
+    C - dt K qd. B is the damping of the stops that act plus the slope of friction, K
+    the stiffness of these stops. Errors of forward_dynamics pass through. With
+    limit_stops, a swing of pi of a limited ball joint raises SingularError when the
+    Program runs.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 

@@ -109,7 +109,19 @@ def euler_slopes(
 
     The three are one tuple; EulerSlopes are the derivatives of the step.
 
-    Arguments and errors as of semi_implicit_euler_derivatives.
+    Args:
+        model, q, qd, tau, dt: Robot, state, nq and nv, joint forces, nv, and step [s].
+        f_ext: External forces by body, the base first.
+        derivatives: Solver of FD_DERIVATIVES.
+        by_parameters: Solver of FD_PARAMETER_JACOBIAN; called only with paths.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step.
+        paths: Parameter paths, one after another (model/parameter_paths.py).
+
+    Raises:
+        SingularError: With limit_stops, the swing of a limited ball joint is pi; a
+            Program raises it when it runs. Errors of the slots pass through.
+        ModelError: A parameter path is unknown.
     """
     settings = dt, limit_stops, implicit
     force, rotors = end_of_step(model, q, qd, *settings)
@@ -186,12 +198,12 @@ def rk4_derivatives(
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
 
-    The four stages and their derivatives are computed together; dq as in
-    semi_implicit_euler_derivatives. From nv = 12 on the stages are iterations of
-    a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
-    times as long. Errors of the slots pass through. With limit_stops, a swing of pi of
-    a limited ball joint raises SingularError when the Program runs; an invalid path
-    raises UnsupportedError or ModelError when it is built.
+    The four stages and their derivatives are computed together; dq is a displacement in
+    the tangent space before the step, and after it. From nv = 12 on the stages are
+    iterations of a loop: the kernels are compiled in a third of the time, and a batch
+    runs up to 1.5 times as long. Errors of the slots pass through. With limit_stops, a
+    swing of pi of a limited ball joint raises SingularError when the Program runs; an
+    invalid path raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 

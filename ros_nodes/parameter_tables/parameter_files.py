@@ -1,4 +1,9 @@
-"""Parameter files of the nodes, for the commands that read them without ROS."""
+"""Parameter files of the nodes, for the commands that read them without ROS.
+
+Parameters by joint are gains.JOINT.p, .d, .i, .i_clamp and .angle_wraparound,
+effort_limits.JOINT, lock.JOINT, collision.thresholds.JOINT, and
+constraints.JOINT.trajectory and .goal.
+"""
 
 from __future__ import annotations
 
@@ -213,8 +218,8 @@ def check_joints(where: str, names: Iterable[str], model: Model) -> None:
 
     Args:
         where: Name of the file and of the node, for the message.
-        names: Names of parameters of the node; those that are no parameter by joint,
-            such as gains.JOINT.p, are not checked.
+        names: Names of parameters of the node; those that are no parameter by joint
+            are not checked.
         model: Its robot.
 
     Raises:

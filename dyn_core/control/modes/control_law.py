@@ -208,7 +208,9 @@ class JointLaw(ControlLaw):
         Position errors are wrapped only if the law has the option `wrap`.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw.
+            chosen: Solver of the mode's slot, by name or as object; auto: the default.
+            engine: Engine of the Program.
+            wrap: Joints whose position error is wrapped to [-pi, pi).
 
         Raises:
             SettingError: A solver is chosen for the slot of the mode, but the law of

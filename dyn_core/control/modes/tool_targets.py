@@ -213,7 +213,8 @@ class ToolTargets:
         It has 7 numbers for a pose, else 6; an array of floats is returned itself.
 
         Args:
-            topic: Topic of the message, as in `receive`.
+            topic: target_pose, target_twist, target_wrench, target_stiffness or
+                sensor_wrench.
             values: Its numbers.
 
         Raises:

@@ -84,7 +84,8 @@ def _compiled(
 ) -> CompiledFunction:
     """Return the CompiledFunction, one for each combination of arguments.
 
-    TraceError if the signature is not in the subset. Arguments are as of `compiled`.
+    TraceError if the signature is not in the subset. function: Python function, marked;
+    checked: whether indices and divisors are checked; lanes: states at once, 0: one.
     """
     return CompiledFunction(function, checked, lanes)
 

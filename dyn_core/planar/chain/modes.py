@@ -322,7 +322,7 @@ class UnilateralConstraints:
     ) -> JointModes:
         """Return the constraints of all joints, arrays for a Program.
 
-        They are kind, s, a_w, active and alpha_w, in this order, as in Constraints.
+        They are kind, s, a_w, active and alpha_w, in this order, see JointModes.
         They have the chain's own constraints, changed by the active ones: a joint on
         ground is guided, or on a line if the half-plane's mode is slide, the joint is
         free and no other half-plane holds it; an angle at a limit is active; inner

@@ -127,7 +127,9 @@ class MovingChain:
             engine: Engine of the Programs; None: the default.
             on_event: Called with each Event; None: nothing is called.
             keep: Maximum number of stored events; the latest are stored.
-            near: Angles for unwrapping, as in set_state.
+            near: Angles, n-1 [rad]: the state's angles are unwrapped to within pi of
+                them. None: by angle, the middle of its limits if both are finite, else
+                0.
 
         Raises:
             SettingError: A setting is invalid, the state is beyond a bound, or two

@@ -6,7 +6,8 @@ or a corner, parallel edges) all pairs of edges are compared. Faces are enlarged
 millionth of the size, so that equal boxes stacked with small vibrations keep four
 contacts; all other distances are exact. For an overlap the depth is the smallest over
 the faces, unless a pair of edges is more than 5 % less deep: a face has the more stable
-contacts.
+contacts. A separation is the distance of both cores along an axis, negative if they
+overlap in it.
 
 Edges of two boxes, or a segment and edges of a box, are compared by code of their own.
 Everything is computed in the frame of b. Contacts beyond the capacity are counted, not

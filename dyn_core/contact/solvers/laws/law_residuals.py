@@ -84,8 +84,8 @@ def _row(
         rows: Problem, with the impulses to measure.
         k, row: Index of the block, and of the row within it.
         u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
-        speed: Scale of velocities for the law residual, see row_residuals; may be 0
-            [m/s].
+        speed: Scale of velocities for the law residual, the largest |b| of all rows,
+            rows.rest at least; may be 0 [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
             in row_residuals; updated.
     """
@@ -119,8 +119,8 @@ def _cone(
         rows: Problem, with the impulses to measure.
         k: Index of the block.
         u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
-        speed: Scale of velocities for the law residual, see row_residuals; may be 0
-            [m/s].
+        speed: Scale of velocities for the law residual, the largest |b| of all rows,
+            rows.rest at least; may be 0 [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
             in row_residuals; updated.
     """

@@ -7,7 +7,8 @@ In the subset of machine code. S of a cone has a diagonal, and two outer product
     S_nn = diagonal,   S_Tn = tilt S_nn,   S_nT = S_nn lean.T,
     S_TT = diag(diagonal) + left right.T + tilt S_nn lean.T
 
-S of other blocks is diagonal.
+S of other blocks is diagonal. Entry (i, j) of K is at begin[i] + j of envelope.values
+for j <= i, and at begin[j] + i of work.upper for j > i if K is not symmetric.
 """
 
 from __future__ import annotations
