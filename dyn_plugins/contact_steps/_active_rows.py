@@ -111,7 +111,7 @@ def moving_rates(model, placed, X, S, q, v, u):
         model: Robot.
         placed: The Placed.
         X, S: By body: transform from the parent, motion subspace in body coordinates.
-        q, u: Positions and velocities, by joint.
+        q, u: Positions and velocities of each body's joint, by body.
         v: Motion of each body at u, body coordinates; entry 0 is the base's.
 
     Returns:

@@ -318,8 +318,8 @@ class MovingContacts:
         """Return the blocks of J.T (M J + K Psi), and the lower blocks of J.T K J.
 
         Args:
-            M, K: Six columns of each body, by body; None in both for zero. The columns
-                of children are added to the entries of their parents, in place.
+            M, K: Six columns, Forces, of each body, by body; None in both for zero. The
+                columns of children are added to the entries of their parents, in place.
 
         Returns:
             Two dicts (body, body) -> Matrix; blocks without an entry are zero.
@@ -358,7 +358,7 @@ class MovingContacts:
 
         Args:
             i: Index of the body.
-            force: Force, multiplied with the motion subspaces.
+            force: Force in the coordinates of `placed`, multiplied with its subspaces.
             others: Further pairs of a Force and subspaces by body, which are added.
         """
         model, row = self.model, [0.0] * self.model.nv

@@ -297,7 +297,10 @@ def _path_sizes(model, options):
 
 
 def _hybrid_sizes(model, options):
-    """Return _path_sizes with "nu", prescribed coordinates, and "nf", the others.
+    """Return the sizes of the Ports, a mapping from name to number.
+
+    Names: "nu" prescribed coordinates, "nf" the others, "m" rows of the loops, "k"
+    numbers of the parameter paths.
 
     options: Options of the solver; paths and prescribed are read. In `prescribed` an
     unknown joint raises ModelError; a follower, a coordinate that does not exist or
@@ -311,7 +314,8 @@ def _hybrid_sizes(model, options):
 def _inverse_sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
-    Names: "na", "np" and "m" of inverse_sizes, and "k" numbers of the parameter paths.
+    Names: "na" active and "np" passive coordinates, "m" rows of the loops, "k" numbers
+    of the parameter paths.
     Raises UnsupportedError unless rows and passive coordinates are as many and for an
     invalid entry of active, ModelError for an unknown path or joint.
 

@@ -457,7 +457,8 @@ def _velocities(
 def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
     """Return the sum of all complementarity products after a step of length `step`.
 
-    rows, blocks: Problem, and its number of blocks. The arrays are only read.
+    rows, blocks: Problem, and its number of blocks. Of `work`, scaled, interior, and
+    iterates.x and dx are read; nothing is changed.
     """
     scaled, point, total = work.scaled, work.interior, 0.0
     x, dx = work.iterates.x, work.iterates.dx
