@@ -56,7 +56,8 @@ def sampled_tool(  # type: ignore[no-untyped-def]
         q: Joint position, (nq,).
         stiffness: Diagonal of K, (6,) [N·m/rad; N/m]; negative entries count as zero.
         ratio: Damping ratio of each axis, (6,).
-        rest_damping: Damping of each joint, (nv,) [N·m·s/rad | N·s/m].
+        rest_damping: Damping of each joint, (nv,) [N·m·s/rad | N·s/m]. It and the
+            ratio must not be negative, which is not checked.
         mass_matrix: Slot: function of q that returns H, (nv, nv).
         jacobian: Slot: function of q that returns J, (6, nv), in the stiffness' axes.
     """
