@@ -638,8 +638,8 @@ def written_numbers(value: Any) -> list[float] | None:
     if isinstance(value, str) and value.startswith("["):
         try:
             value = yaml.safe_load(value)
-        except yaml.YAMLError:
-            return None
+        except (yaml.YAMLError, ValueError, LookupError, RecursionError):
+            return None  # PyYAML passes on errors of its conversions
     rows = [written_number(x) for x in value] if isinstance(value, list) else [None]
     numbers = [x for x in rows if x is not None]
     return numbers if len(numbers) == len(rows) else None

@@ -74,7 +74,14 @@ def test_numbers_that_yaml_reads_as_text(change):
     # What is not written as a number stays what it is, and is refused.
     for written in ("1e-06x", "abc", "3", "'3.0'"):
         assert "expected 'Type.DOUBLE'" in change("gains.joint1.p", written)
-    for written in ("[1e-06, abc]", "[1e-06, 3]", "[1e-06", "1e-06", "[a, b]"):
+    for written in (
+        "[1e-06, abc]",
+        "[1e-06, 3]",
+        "[1e-06",
+        "1e-06",
+        "[a, b]",
+        "[2020-13-45]",
+    ):
         assert "expected 'Type.DOUBLE_ARRAY'" in change("envelope.joint_power", written)
     assert "inf" in change("gains.joint1.p", "1e999")
     assert node.value("gains.joint1.p") == 5.0
