@@ -410,7 +410,7 @@ class BatchRun:
 
         Raises:
             BatchError: Some of these rows failed, and `status` is False.
-            SettingError: `combine` returns anything but real numbers.
+            Exception: Errors of Reduction.add pass through.
         """
         self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done

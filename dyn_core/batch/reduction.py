@@ -237,9 +237,10 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
-    """Return parts as a tuple; if `value` is a named tuple, with its fields.
+    """Return parts as a tuple; for a named tuple `value`, as one with its field names.
 
-    Raises TypeError if there are not as many parts as fields.
+    That is a named tuple of another type. TypeError if there are not as many parts as
+    fields.
     """
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)

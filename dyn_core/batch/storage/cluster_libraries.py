@@ -18,7 +18,7 @@ def library(name: str, purpose: str) -> Any:
         purpose: Feature that needs it, the start of the error message.
 
     Raises:
-        UnsupportedError: It is not installed; says how to install it.
+        UnsupportedError: It cannot be imported; says how to install it.
     """
     try:
         return import_module(name)

@@ -172,7 +172,8 @@ def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, f
             cylinders only.
 
     Returns:
-        Points x in the body's frame [m], each with its radius [m].
+        Points x in the body's frame [m], each with its radius [m]: those of
+        ball_points, then the deepest ones of a cylinder's rims at -z and z.
 
     Raises:
         UnsupportedError: The shape is no sphere, capsule, box or cylinder, or a

@@ -84,7 +84,7 @@ def manifold(
 
     Raises:
         UnsupportedError: The kind of a shape has no contacts.
-        ModelError: A hull has no or too many vertices.
+        ModelError: A hull has no vertices, or 16384 or more.
 
     Source: LCP-2.
     """

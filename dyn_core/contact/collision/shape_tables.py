@@ -130,8 +130,9 @@ class ShapeTable:
             frame: Frame of the shape in the body: a rotation row by row, and a position
                 [m], (12,).
             size: Half lengths of the core, 3, and radius about it [m]; of a half-space
-                its normal and 0.
-            bounds: Centre and half lengths of a box about the core, 6 [m].
+                its normal and 0; of hulls and height fields zeros.
+            bounds: Centre and half lengths of a box about the core, shape's frame, 6
+                [m]; of a half-space zeros.
             first: First vertex, number of vertices, first face, number of faces; of a
                 height field first height, numbers of corners along x and y, 0.
             cell: Lengths of a height field's cell along x and y [m].
@@ -294,8 +295,9 @@ def _triangles(
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
-    Rows of its materials are mu, torsion, rolling, restitution.
-    Its matrix `number` is empty for at most 1500 pairs (MANY), which need no sweep.
+    Rows of its materials are mu, torsion, rolling, restitution. Its matrix `number`
+    has the index of each pair at [first, second], else -1; it is (0, 0) for at most
+    1500 pairs (MANY), which need no sweep.
 
     Args:
         pairs: Material by indices (first, second) of both shapes in the ShapeTable, the
@@ -317,7 +319,7 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
 
 
 def frame_rows(R: Any, p: Any) -> np.ndarray:
-    """Return frames as rows of 12 numbers, (n, 12).
+    """Return n frames as rows of 12 numbers, (n, 12).
 
     Args:
         R: Rotations, (n, 3, 3), stored row by row.

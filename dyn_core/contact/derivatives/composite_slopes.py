@@ -74,11 +74,11 @@ def fill_turned(
             blocks; find_modes or find_corrections must have set the modes.
         rates, rates_before: Rates of the motion columns at the velocity after and
             before the step, from contact_term_slopes, (columns, 6).
-        slopes: Reads modes, known, and the geometry of pressed contacts; sets rates and
-            rates_before of the known bodies, turned, and before (normal rows only);
-            adds to by_q the derivatives of contact forces at constant impulses,
-            relative to forces fixed to the bodies. axes, wrench, load_a and load_b are
-            overwritten.
+        slopes: Reads modes, known, columns, motions, and the geometry of pressed
+            contacts; sets rates and rates_before of the known bodies, turned, and
+            before (normal rows only); adds to by_q the derivatives of contact forces at
+            constant impulses, relative to forces fixed to the bodies. axes, wrench,
+            load_a and load_b are overwritten.
     """
     tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):

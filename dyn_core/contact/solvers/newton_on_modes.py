@@ -111,8 +111,8 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-        work: Reads newton.gamma; sets newton.u, without De Saxce's correction;
-            overwrites system.w and iterates.p, z and s.
+        work: Reads newton.gamma, x; sets newton.u to Y Y.T x + R x + b, without De
+            Saxce's correction; overwrites system.w and iterates.p, z and s.
 
     Returns:
         `natural_step` of gamma; inf if a velocity is not finite.
@@ -137,8 +137,8 @@ def _squares(
 ) -> float:
     """Return |F|² = |x - Pi(x - u)|² for scaled impulses x and velocities u.
 
-    u are those of x, with the free velocities. rows, blocks, scaled: Problem, its
-    number of blocks, scaled problem.
+    u = Y Y.T x + R x + b, with the free velocities b. rows, blocks, scaled: Problem,
+    its number of blocks, scaled problem.
     """
     total = 0.0
     for k in range(blocks):
@@ -280,8 +280,9 @@ def solve_step(
 
     Args:
         rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; reads newton.slopes. newton.center is d, and becomes dx;
-            newton.dz and newton.du are set.
+        work: Work arrays; reads newton.slopes and the layout of envelope, which
+            order_used must have set; envelope gets the factor. newton.center is d, and
+            becomes dx; newton.dz and newton.du are set.
         unknowns: Number of coordinates in the envelope.
         slips: Whether S is not symmetric.
 

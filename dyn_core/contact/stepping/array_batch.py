@@ -85,7 +85,7 @@ class BatchStep:
 
     Attributes:
         h: Step [s].
-        rows: Number of states of a batch.
+        rows: Number n of states of a batch.
         threads: Maximum number of threads.
         links: Links whose contact forces an outcome has.
     """
@@ -397,8 +397,8 @@ class _BlockRunner:
 
         Args:
             block: Its rows.
-            inputs: q, (n, nq), qd, (n, nv), tau, (n, nv), of the whole batch and, if
-                there are forces on bodies, f_ext, (n, nb, 6).
+            inputs: q, (n, nq), qd, (n, nv), tau, (n, nv), of the whole batch of n
+                states and, if there are forces on bodies, f_ext, (n, nb, 6).
             ends: q and qd after the step of the whole batch, (n, nq), (n, nv); the rows
                 of the block are written.
         """

@@ -467,8 +467,8 @@ class ArrayStep:
             record: Record of the step; its numbers of blocks and rows are used.
 
         Returns:
-            Y = J L^-1, (m, nv), with the Jacobian J of the rows, and L, (nv, nv), the
-            factor of the inertia with damping, L.T L = H + dt B; both new. dt is
+            Y = J L^-1, (rows, nv), with the Jacobian J of the rows, and L, (nv, nv),
+            the factor of the inertia with damping, L.T L = H + dt B; both new. dt is
             record.h, B the slopes of joint friction. Columns of Y and rows of L are in
             the order of elimination, columns of L by coordinate: L is not triangular
             unless both orders agree. See sparse_rows, inertia_factor.

@@ -1,4 +1,7 @@
-"""Tolerances of path and goal, with the semantics of joint_trajectory_controller."""
+"""Tolerances of path and goal, with the semantics of joint_trajectory_controller.
+
+Arrays (n,) have an entry for each of the n joints of the controller, in its order.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +82,8 @@ class Tolerances:
                 m/s].
 
         Raises:
-            SettingError: A joint is unknown, or a tolerance is no number, negative or
-                not finite.
+            SettingError: `trajectory` or `goal` is no mapping, a joint is unknown, or a
+                value is no number, negative or not finite.
         """
         paths = _by_joint("trajectory", trajectory or {}, joints)
         ends = _by_joint("goal", goal or {}, joints)

@@ -1,7 +1,8 @@
 """Goals of trajectories: followed, checked in each cycle, and finished with a code.
 
 A goal succeeds, is aborted or is canceled, each with a code and a sentence. When a goal
-is aborted or canceled, the robot brakes and holds its position.
+is aborted or canceled, the robot brakes and holds its position. n is the number of
+joints.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ class GoalTracker:
         return [outcome for _, outcome in pairs if outcome is not None] + stale
 
     def feedback(self, goal: Hashable) -> GoalFeedback | None:
-        """Return the progress of a goal; None if not tracked, or without a state.
+        """Return the progress of a goal; None if not tracked, or without a reference.
 
         The arrays are the controller's own.
         """

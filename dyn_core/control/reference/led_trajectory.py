@@ -1,4 +1,7 @@
-"""Trajectories with a lead-in before their beginning and an end motion after it."""
+"""Trajectories with a lead-in before their beginning and an end motion after it.
+
+n is the number of joints.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ class LedTrajectory:
 
     @property
     def effort(self) -> np.ndarray | None:
-        """Feed-forward efforts at the points of `rest`, (k, n) [N·m | N], or None."""
+        """Feed-forward efforts at the k points of `rest`, (k, n) [N·m | N], or None."""
         return self.rest.effort
 
     @property
     def method(self) -> str:
-        """Interpolation method, splines or none."""
+        """Interpolation method, the text "splines" or "none"."""
         return self.rest.method
 
     @property
@@ -69,7 +72,8 @@ class LedTrajectory:
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
-        The first start time is `start`; `end` must be later.
+        They are of the k pieces there. The first start time is `start`; `end` must be
+        later.
         Coefficients are in ascending powers of the time since each start [s].
         """
         last = math.inf if self.end is None else float(self.end.times[0])
@@ -88,7 +92,8 @@ class LedTrajectory:
     def check_way(self, limits: JointLimits) -> None:
         """Raise a TrajectoryError if there is a lead-in that exceeds the limits.
 
-        They are those of position and velocity, see JointLimits.check_pieces.
+        A position limit may be exceeded by 1e-9, a velocity limit by 1 % of it; see
+        JointLimits.check_pieces.
         """
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]

@@ -3,7 +3,8 @@
 A trajectory of positions alone has a speed from its first moment to its last. Near both
 ends its path is traversed at another rate (path time per time): at the beginning from
 the reference's rate up to slightly more than 1, so that the lost time is made up for,
-and at the end down to 0. The path itself does not change.
+and at the end down to 0. The path itself does not change. k is the number of straight
+pieces, n that of joints.
 """
 
 from __future__ import annotations
