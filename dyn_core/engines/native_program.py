@@ -308,7 +308,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
     def kernel_ir(self, variant: str) -> KernelIR:
-        """Return a kernel's LLVM IR (scalar or batch); ValueError as `kernel.write`."""
+        """Return the LLVM IR of scalar or batch; ValueError where there can be none."""
         return kernel.write(self.graph, self._sizes, variant, self.lanes)
 
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:

@@ -25,9 +25,9 @@ class TestVector:
     """States of a Program, and its results for them, one row each.
 
     Attributes:
-        inputs: Flat inputs (rows, n), of the Program's dtype, in the order of the
-            ports.
-        outputs: Flat outputs (rows, m); NaN where the status is not 0.
+        inputs: Flat inputs, (rows, entries), of the Program's dtype, in the order of
+            the ports.
+        outputs: Flat outputs, (rows, entries), likewise; NaN where the status is not 0.
         status: Status of each row, int64, (rows,); 0: no failure.
     """
 

@@ -3,7 +3,8 @@
     tau = Y(q, qd, qdd) pi
 
 Joint forces depend only on some combinations of pi, the base parameters. Parameters
-that the data do not determine stay as near to a prior as possible.
+that the data do not determine stay as near to a prior as possible. np is the number of
+parameters that are sought.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ SMALL = 1e-9  # springs shorter than this have no direction [m]
 
 
 def spring_forces(description: Description) -> tuple[PointSprings, ...]:
-    """Return the point springs of a robot as one force function; () without springs."""
+    """Return a tuple of one PointSprings with all springs of a robot; () for none."""
     springs = description.point_springs
     return (PointSprings(springs),) if springs else ()
 

@@ -239,7 +239,8 @@ def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
 def _spread(tree: Tree, i: int, columns: Mapping[int, int], width: int) -> Matrix:
     """Return the Jacobian of the velocity of joint i, (nv of joint i, width).
 
-    A joint without coordinates has no rows.
+    It is the derivative by the velocities of the cluster coordinates. A joint without
+    coordinates has no rows.
 
     Args:
         tree: Robot.

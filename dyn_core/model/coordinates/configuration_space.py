@@ -276,14 +276,17 @@ def require_unit_quaternions(tree: Tree, q: Vector) -> None:
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
 ) -> Vector:
-    """Overload for Vectors, which returns a Vector."""
+    """Return the Vector that `function` returns for the robot and Vectors."""
 
 
 @overload
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """Overload for arrays, which returns an array."""
+    """Call a function of Vectors with arrays (n,) or (batch, n); return an array.
+
+    All else is as in the function without overload.
+    """
 
 
 def on_arrays(

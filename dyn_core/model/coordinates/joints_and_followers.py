@@ -121,7 +121,7 @@ def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
 
 
 def join_columns(tree: Tree, parts: Mapping[int, MotionSubspace]) -> Matrix:
-    """Return a Jacobian (6, nv) from columns by body.
+    """Return a Jacobian (6, nv), [angular; linear], from columns by body.
 
     Columns of followers are multiplied by their ratios and added to their leaders'
     columns.
