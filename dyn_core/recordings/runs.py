@@ -47,7 +47,8 @@ def run_record(
 ) -> MotionRecord:
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
-    `series` has the fields of EnergyLedger, cycle_time, and in a World contacts,
+    `series` has the fields of EnergyLedger (kinetic, potential, work, dissipation,
+    constraints, correction, residual [J]), cycle_time [s], and in a World contacts,
     contact_residual, contact_gap and contact_force; `facts` has those of robot_facts,
     limit_stops (whether they acted), settings, counters and versions. Reference
     positions are left out if none is finite.
@@ -152,8 +153,8 @@ def contact_forces(run: Recording) -> dict[str, np.ndarray]:
 
     The arrays have one entry for each contact, in the order of the rows: `row`
     (count,), the index of the row, `point` [m] and `force` [N] on the first link of the
-    contact, both in the world frame, (count, 3). The dict is empty for a run without
-    reports.
+    contact, both in the world frame, (count, 3). In an impact, a step of duration 0,
+    `force` is the impulse [N·s]. The dict is empty for a run without reports.
     """
     if not run.reports:
         return {}

@@ -1,5 +1,8 @@
 """States of planar chains as states of robots, and back; see convert.py.
 
+A chain has n joints, one more than links: the last one is its end. A ChainState has
+their positions x and velocities v in the plane.
+
 Source: WAW-15.2.
 """
 

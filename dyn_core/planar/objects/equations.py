@@ -70,7 +70,9 @@ def pendulum(
 
 
 def acrobot_rods(p: Parameters) -> list[Rod]:
-    """Return the two rods of the acrobot: l1, m1, lc1, I1 and l2, m2, lc2, I2 of p.
+    """Return the two rods of the acrobot, with numbers of p.
+
+    Rod i has the length li [m], mass mi [kg], centre lci [m] and inertia Ii [kg·m²].
 
     Source: WAW-13.2.
     """
@@ -113,7 +115,7 @@ def acrobot(
 
 
 def weight_lifter_rods(p: Parameters) -> list[Rod]:
-    """Return the three rods of the weight lifter: 1 m long, 1, 1 and m kg at the ends.
+    """Return three massless rods, 1 m long, with masses 1, 1 and m [kg] at the ends.
 
     Source: WAW-13.3.
     """
@@ -265,7 +267,9 @@ def cart_two_poles(
 
 
 def three_poles_rods(p: Parameters) -> list[Rod]:
-    """Return three poles, one on the other: pole i has Li, mi, li and Ii of p.
+    """Return three poles, one on the other, with numbers of p.
+
+    Pole i has the length Li [m], mass mi [kg], centre li [m] and inertia Ii [kg·m²].
 
     Source: WAW-14.3.
     """
@@ -336,7 +340,7 @@ def cart_poles(
 
         B qdd + C qd + h = forces,  h_x = 0,  h_i = -g K_i sin_i
         (C qd)_x = -sum K_i sin_i w_i²,  w the rates of the angles
-        (C qd)_i = sum_{j != i} B'_ij w_j²,  B'_ij: B_ij, sin for cos
+        (C qd)_i = sum_{j != i} B'_ij w_j²,  B'_ij: B_ij, sin(i - j) for cos
         B_xx = M + sum m,  B_xi = K_i cos_i,  B_ij = K_j L_i cos(i - j) for i < j
         B_ii = I_i + m_i l_i² + sum_{k > i} m_k L_i²
         K_i = m_i l_i + sum_{k > i} m_k L_i
