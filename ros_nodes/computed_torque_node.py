@@ -86,8 +86,8 @@ class ComputedTorqueNode(RobotNode):
             for /diagnostics.
         further_values: Called without arguments; each returns values for /diagnostics
             by name.
-        after_answers: Called with each joint state and the effort computed for it, (n,)
-            [N·m | N], or None if there is none.
+        after_answers: Called with each joint state and the effort computed for it,
+            (nv,) [N·m | N], or None if there is none.
 
     Args:
         kwargs: Further arguments of rclpy's node.
@@ -465,7 +465,7 @@ class ComputedTorqueNode(RobotNode):
 
         Args:
             started: Time of receipt of the state, monotonic [s].
-            tau: Joint efforts, (n,) [N·m | N]; None: nothing is published.
+            tau: Joint efforts, (nv,) [N·m | N]; None: nothing is published.
         """
         safety, rules = self.controller.safety, self.controller.rules
         if tau is not None and time.monotonic() - started <= rules.state_timeout:
@@ -485,7 +485,7 @@ class ComputedTorqueNode(RobotNode):
         self.send_zero()
 
     def _send(self, tau: np.ndarray) -> None:
-        """Publish a checked effort, (n,) [N·m | N]; the lock of the gate is held."""
+        """Publish a checked effort, (nv,) [N·m | N]; the lock of the gate is held."""
         self.command.data = tau.tolist()
         self.efforts.publish(self.command)
 

@@ -1,7 +1,7 @@
 """Tasks for robots in three dimensions: data, and plain functions over arrays of rows.
 
-Every function takes and returns arrays with one row for each environment, so that the
-same code serves one environment and many; NumPy is all that is needed to write one.
+Every function takes and returns arrays with n rows, one for each environment, so that
+the same code serves one environment and many; NumPy is all that is needed to write one.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def no_array(values: object) -> str:
-    """Return a value that is no array of numbers, for the message of a ShapeError."""
+    """Return a value as text for the message of a ShapeError; a mapping with a hint."""
     text = "None" if values is None else shown(values)
     named = "; of a dict: model.position(q), model.velocity(qd)"
     return f"{text}{named}" if isinstance(values, Mapping) else text

@@ -99,7 +99,7 @@ def gradient_slopes(model, q, rows, A):
         model: Robot.
         q: Joint positions, nq.
         rows: LoopRows.
-        A: Their Jacobian, m x nv.
+        A: Their Jacobian, rows x nv.
     """
     slopes, known = [], {}
     for row, gradient in zip(rows, A.rows, strict=True):
@@ -132,7 +132,7 @@ def total_square(parts):
 
 
 def pivot_tolerances(diagonal, squares, slopes):
-    """Return the pivots at or below which a row counts as dependent, a list of m.
+    """Return the pivots at or below which a row counts as dependent, a list by row.
 
         G_kk / |u_k|² * slope_k * 1e-10
 
@@ -156,10 +156,10 @@ def pivot_tolerances(diagonal, squares, slopes):
 
 
 def factored_delassus(model, joints, rows):
-    """Return the factors of A H^-1 A.T, m x m.
+    """Return the factors of A H^-1 A.T, with a row and a column for each of `rows`.
 
-    A dependent row raises SingularError, with a text of dependence_items, when the
-    Program runs.
+    A is the Jacobian of the rows, H the inertia. A dependent row raises SingularError,
+    with a text of dependence_items, when the Program runs.
 
     Args:
         model: Robot.

@@ -75,8 +75,9 @@ def rnea_loops(
     Inputs and outputs: those of INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
-        active: Names of the joints with motors; an unknown one raises ModelError when
-            built. None: model.active_joints, without loops all joints.
+        active: Names of the joints with motors, or pairs (joint, index of its
+            coordinate); an unknown joint raises ModelError when built. None:
+            model.active_joints, without loops all joints.
         residual: Largest residual of a row, of its rate and, with least_norm, of its
             acceleration [m | rad, and per s, s²], else InfeasibleError; None: not
             checked, for measured states.

@@ -39,7 +39,7 @@ class IndependentMotion(NamedTuple):
     """Motion of a robot with loops as a function of its independent coordinates.
 
     Attributes:
-        y: Indices of the independent coordinates among the nv coordinates, ascending.
+        y: Indices of the ny independent coordinates among the nv, ascending.
         G: Matrix of qd = G yd, nv x ny.
         g: Vector of qdd = G ydd + g, nv.
     """
@@ -231,8 +231,8 @@ def loop_computed_torque(
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
             many coordinates as degrees of freedom; None: the joints with motors and
             floating and free_rpy joints, without loops all joints.
-        active: Names of the joints with motors; None: model.active_joints, without
-            loops all joints.
+        active: Names of the joints with motors, or pairs (joint, index of its
+            coordinate); None: model.active_joints, without loops all joints.
         wrap: Names of joints (model.endless_joints) whose error is wrapped to
             [-pi, pi).
 
@@ -265,8 +265,8 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
     Args:
         independent: Names of the joints, or coordinates, of y; None: a default; see
             loop_computed_torque.
-        active: Names of the joints with motors; None: model.active_joints, without
-            loops all joints.
+        active: Names of the joints with motors, or pairs (joint, index of its
+            coordinate); None: model.active_joints, without loops all joints.
 
     Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
     """
@@ -287,9 +287,9 @@ def _by_motors(model, motion, forces, active):
         model: Robot.
         motion: IndependentMotion.
         forces: Joint forces, nv.
-        active: Names of the joints with motors; None: model.active_joints, or all
-            joints of a robot without loops. An invalid entry raises UnsupportedError,
-            an unknown joint ModelError.
+        active: Names of the joints with motors, or pairs (joint, index of its
+            coordinate); None: model.active_joints, without loops all joints. An invalid
+            entry raises UnsupportedError, an unknown joint ModelError.
     """
     mask = motor_coordinates(model, active)
     motors = [k for k, motor in enumerate(mask) if motor]

@@ -1,4 +1,8 @@
-"""An arm pushes a box over the floor to a goal: contacts between bodies."""
+"""An arm pushes a box over the floor to a goal: contacts between bodies.
+
+Arrays have n rows, one for each environment; RobotRows has the links of LINKS:
+shoulder, elbow, tip, box. NEAR is (0.35, -0.2) m, FAR (0.5, 0.2) m.
+"""
 
 from __future__ import annotations
 

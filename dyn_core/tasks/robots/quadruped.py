@@ -1,4 +1,8 @@
-"""Tasks of the quadruped: walk forward, and stand in place under pushes."""
+"""Tasks of the quadruped: walk forward, and stand in place under pushes.
+
+Arrays have n rows, one for each environment; link 0 of RobotRows is the trunk. In the
+stance the joints of each leg are at 0, 0.72 and -1.44 rad.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +115,7 @@ def observe_walk(rows: RobotRows) -> np.ndarray:
 
     The 46 numbers of `observe` are height, vertical (3), velocities (6), joint angles
     (12), their rates / 10 (12), last action (12). The clock is the sine, then the
-    cosine, of 2 pi RHYTHM times the time in the episode.
+    cosine, of 2 pi times 2 Hz (RHYTHM) times the time in the episode.
     """
     angle = 2 * np.pi * RHYTHM * rows.time
     clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
