@@ -308,7 +308,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
     def kernel_ir(self, variant: str) -> KernelIR:
-        """Return the LLVM IR of scalar or batch; ValueError where there can be none."""
+        """Return the LLVM IR of variant scalar or batch; ValueError if impossible."""
         return kernel.write(self.graph, self._sizes, variant, self.lanes)
 
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:

@@ -4,7 +4,8 @@ A Field defines the name, kind, unit, default and meaning of one value; a Table 
 mapping of Fields. docs/make_reference.py prints the tables; nodes declare their
 parameters from them.
 
-A kind converts valid values and raises ModelError for others.
+A kind converts valid values and raises ModelError for others. `where` is the path of a
+value for error messages.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def rnea_loops(
 
     Args:
         active: Names of the joints with motors, or pairs (joint, index of its
-            coordinate); an unknown joint raises ModelError when built. None:
-            model.active_joints, without loops all joints.
+            coordinate); an unknown joint raises ModelError when built, another invalid
+            entry UnsupportedError. None: model.active_joints, without loops all joints.
         residual: Largest residual of a row, of its rate and, with least_norm, of its
             acceleration [m | rad, and per s, s²], else InfeasibleError; None: not
             checked, for measured states.

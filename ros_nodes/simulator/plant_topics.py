@@ -47,7 +47,9 @@ class CommandInput:
 
     The age of a command counts from its reception. After the node was busy for longer
     than command_timeout, a queued message may be older than that; it is refused unless
-    a stamp shows its age.
+    a stamp shows its age. A command is invalid if its size is wrong, a number of a
+    joint is not finite, a name is unknown or there twice, all efforts of a JointState
+    are absent, or a joint without an effort limit has another effort than 0.
 
     Attributes:
         node, robot, ros_time: As in __init__.

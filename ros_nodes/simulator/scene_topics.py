@@ -155,8 +155,8 @@ class SceneTopics:
         """Append a marker in the world frame to a MarkerArray; return the marker.
 
         `name` is its namespace, `kind` its type, such as SPHERE, `colour` red, green
-        and blue from 0 to 1, `scale` its size along x, y and z [m]. Its id is its index
-        in the array.
+        and blue from 0 to 1, `scale` its sizes x, y and z [m]: along the axes, but of
+        an ARROW diameters of shaft and head, and 0. Its id is its index in the array.
         """
         marker = self._marker()
         marker.header.frame_id, marker.header.stamp = self._world, self.node.stamp()

@@ -1,7 +1,7 @@
 """Schedule to LLVM IR: the operations, for any number of lanes.
 
 No fast-math flag is used: lower.py determines all rounding, equal for one state and for
-lanes. A condition in memory is 1.0 or 0.0.
+lanes. A condition in memory is 1.0 or 0.0. `code` is a function being written.
 
 The state of a loop may be thousands of numbers, such as a Jacobian: it is stored, and
 the rounds update it in place, by loops in machine code; later steps read it there.
