@@ -37,8 +37,8 @@ def require_version(include: str | Path) -> int:
         include: Folder of jaxlib's headers.
 
     Raises:
-        UnsupportedError: The header is missing, the major version differs, or the minor
-            version is too old.
+        UnsupportedError: The header is missing, the major version is not 0, or the
+            minor version is below 1.
     """
     header = Path(include) / "xla" / "ffi" / "api" / "c_api.h"
     try:
@@ -79,7 +79,7 @@ def target_name(program: Program[Any]) -> str:
 def _scratch(name: str, size: int) -> dict[str, int]:
     """Return the constants NAME_SCRATCH, `size`, and NAME_LARGE of a kernel.
 
-    LARGE is 1 if the scratch memory is too large for the stack, else 0.
+    LARGE is 1 if `size` is above 32768, too large for the stack, else 0.
 
     Args:
         name: "SCALAR" or "BATCH".

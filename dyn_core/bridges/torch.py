@@ -168,9 +168,10 @@ class TorchOperation:
         return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
 
     def _tensors(self, values: Any) -> tuple[Any, ...]:
-        """Return the Program's return value as a tuple with one tensor for each output.
+        """Return the outputs of a call as a tuple of tensors.
 
-        Tensors share the memory of arrays; single numbers are copied.
+        Tensors share the memory of arrays; single numbers are copied. `values` are the
+        outputs without the status: one array or number, or a tuple of several.
         """
         parts = (values,) if len(self.program.outputs) == 1 else values
         return tuple(
@@ -408,7 +409,7 @@ class TorchOperation:
 def _arrays(
     inputs: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]] | None:
-    """Return the NumPy arrays of three lists of tensors, or None.
+    """Return the NumPy arrays of three lists of tensors as three lists, or None.
 
     They share the tensors' memory where possible. None if the call is not plain
     (is_plain), or a tensor has no NumPy array. Entries that are None stay None.

@@ -14,7 +14,7 @@ from dyn_core.validation import shown
 def numbers(problem: Any, field: str, size: int) -> np.ndarray:
     """Return a field of a problem as a read-only float array, (size,).
 
-    One number stands for all entries.
+    One number stands for all entries; a list of one does not.
 
     Args:
         problem: ConstraintProblem.
@@ -50,7 +50,8 @@ def numbers(problem: Any, field: str, size: int) -> np.ndarray:
 def matrix(problem: Any) -> np.ndarray:
     """Return a copy of G of a problem as a read-only float array, (m, m).
 
-    It is not made symmetric, and not tested for negative eigenvalues.
+    m is problem.layout.m, the number of rows. G is not made symmetric, and not tested
+    for negative eigenvalues.
 
     Raises:
         ModelError: G has the wrong type (a function, too) or shape, an entry is not
@@ -91,7 +92,8 @@ def refuse_bad_numbers(problem: Any) -> None:
 
     mu and compliance are 0 or more; of boxes lo <= hi, lo < inf and hi > -inf. In a
     contact, compliance times (own mu / largest mu)² is the same for all tangent rows,
-    torsion and rolling included: 0 if only some coefficients are 0.
+    up to 1e-9 of the largest, torsion and rolling included: 0 if only some coefficients
+    are 0. The fields are arrays as `numbers` returns them.
 
     Raises:
         ModelError: A number is out of range, or compliances of tangent rows do not

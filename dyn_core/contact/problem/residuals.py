@@ -34,7 +34,7 @@ def law_residuals(
     speed: Any,
     exact: bool = True,
 ) -> tuple[Any, ...]:
-    """Return the residuals of the exact contact laws, the largest over all blocks.
+    """Return a tuple of residuals of the exact contact laws, the largest over blocks.
 
         K_mu = {|lambda_T / mu| <= lambda_n},   s = (|mu u_T|, 0),
         K_mu contains lambda, orthogonal to u + s in K_mu*        (De Saxce)
@@ -44,7 +44,7 @@ def law_residuals(
     impulse.
 
     Args:
-        layout: Blocks.
+        layout: Blocks, with m rows and k friction coefficients.
         impulse: lambda, m [N·s].
         velocity: u = (G + R) lambda + b, with R the compliance, m [m/s].
         mu: Friction coefficients, k [1 | m].
@@ -104,8 +104,9 @@ def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
 
     Args:
         kind: One of layout.KINDS except "contact".
-        row: Impulse, velocity, lo and hi (used by "box" only), and response of the row,
-            with the units of law_residuals; a response of 0 counts as 1.
+        row: Impulse, velocity (G + R) lambda + b, lo and hi (used by "box" only), and
+            response of the row, its diagonal entry of G + R, with the units of
+            law_residuals; a response of 0 counts as 1.
         speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
     """
     x, u, lo, hi, response = row
@@ -224,7 +225,8 @@ def _contact(
 
     Args:
         block: Contact; its rows and coefficients are taken from the arrays.
-        impulse, velocity, response: lambda, u and diagonal of G + R, of all rows.
+        impulse, velocity, response: lambda, u = (G + R) lambda + b and diagonal of
+            G + R, of all rows.
         mu: Friction coefficients of all blocks, (k,).
         speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
         exact: Whether `law` is measured by Coulomb's law; False: by its convex

@@ -160,7 +160,7 @@ def rows_of(
 
 
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
-    """Return the island of each block, named by the smallest index among its blocks.
+    """Return the island of each block, (count,): the smallest index among its blocks.
 
     Blocks are in one island if entries of G that are not zero connect them.
 

@@ -52,6 +52,7 @@ def sap_rows(h: float, k: Any, tau: Any, gap: Any) -> tuple[np.ndarray, np.ndarr
 
     Raises:
         ModelError: h or k is not above zero, or tau is negative.
+        ValueError: k, tau and gap do not broadcast.
 
     Source: LCP-13 (b).
     """
@@ -115,8 +116,9 @@ def soft_rows(
         h: Step [s].
 
     Returns:
-        R [(m/s)/(N·s)] and bias [m/s], for a ConstraintProblem whose b is velocity + h
-        a_0, with the acceleration a_0 of the rows without impulses.
+        R [(m/s)/(N·s)], in the shape of gap and response, and bias [m/s], in that of
+        gap and velocity, for a ConstraintProblem whose b is velocity + h a_0, with the
+        acceleration a_0 of the rows without impulses.
 
     Raises:
         ModelError: t, z or h is not above zero, or solimp is out of range.

@@ -73,7 +73,12 @@ def laws_of_blocks(
 def _measured(
     problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
 ) -> tuple[Any, ...]:
-    """Return the inputs of law_residuals behind the layout, by `residuals`' inputs."""
+    """Return (impulse, velocity, mu, lo, hi, response, speed) for law_residuals.
+
+    They are lists, and the number speed. velocity is (G + R) impulse + b + bias,
+    response the diagonal of G + R, speed the largest |b + bias|, 0 without rows. The
+    arguments are those of `residuals`.
+    """
     x = np.asarray(impulse, float)
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
     diagonal_of_G: Any = problem.diagonal
