@@ -26,8 +26,8 @@ class Carrying:
     Attributes:
         model: Robot.
         limit: Effort limits, (nv,) [N·m | N].
-        positions: Random positions to check, (n, nq), drawn with a fixed seed; empty
-            for a robot with loops.
+        positions: 256 random positions to check, (256, nq), drawn with a fixed seed;
+            (0, nq) for a robot with loops.
     """
 
     def __init__(self, model: Model, limit: np.ndarray) -> None:

@@ -148,9 +148,10 @@ class ExternalEffort:
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> np.ndarray:
         """Return `effort`, the external joint forces, filtered, (nv,); zeros at first.
 
-        In a cycle whose payload differs from the previous cycle's, the previous
-        estimate is returned: the two momenta belong to different models and cannot be
-        compared, and only `time` is updated. Else r and effort are, too.
+        In a cycle after a payload was attached, an equal one too, or while one is
+        blended in, the previous estimate is returned: the two momenta belong to
+        different models and cannot be compared, and only `time` is updated. Else r and
+        effort are, too.
 
         Args:
             t: Time [s], also of driven joints; a time before the previous one restarts
@@ -313,7 +314,8 @@ def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
 
     Args:
         names: Names of the joints.
-        wanted: One number, one number a joint, or a mapping from joint name to number.
+        wanted: One number, or a list of it, for all joints, one number a joint, or a
+            mapping from joint name to number.
 
     Raises:
         SettingError: A joint is unknown, the number of thresholds is wrong, or one is

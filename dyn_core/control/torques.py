@@ -153,9 +153,10 @@ class Laws(ControllerSettings):
     def check_payload(self, payload: Payload | None) -> None:
         """Raise a SettingError if a payload cannot be carried.
 
-        It is raised for no Payload, for one without payload_link, or if its weight
-        exceeds the effort limits, see Carrying.check. The weight is not checked for a
-        robot that compensates its own weight or a mass of zero. None passes.
+        It is raised for another type than Payload or None, for a Payload without
+        payload_link, or if its weight exceeds the effort limits, see Carrying.check.
+        The weight is not checked for a robot that compensates its own weight or a mass
+        of zero. None passes.
         """
         super().check_payload(payload)
         if payload is None or not payload.mass or self.robot_compensates_gravity:
@@ -197,9 +198,10 @@ class Laws(ControllerSettings):
 
             tau = g(q) - H kd qd,   kd the gain kd; 20 1/s where it is zero
 
-        In mode impedance kd is a joint damping, and 20 1/s is used for all joints. The
-        payload counts; the effort is not limited. Raises NonFiniteError if a number is
-        not finite.
+        In mode impedance kd is a joint damping, and 20 1/s is used for all joints. g
+        contains joint springs, and no gravity if the robot compensates it. The payload
+        counts; the effort is not limited. Raises NonFiniteError if a number is not
+        finite.
 
         Args:
             q, qd: Joint position and velocity, (nv,).

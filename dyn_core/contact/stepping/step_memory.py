@@ -71,7 +71,7 @@ class StepSetup:
         choice: Solver.
         names: Names of constraints that are no contacts; a constraint with number k has
             the index -1 - k.
-        prescribed: Row of each coordinate of each prescribed joint, by joint.
+        prescribed: By name of a prescribed joint: list of its coordinates' rows.
     """
 
     def __init__(

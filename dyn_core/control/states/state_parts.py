@@ -143,8 +143,8 @@ class PartMerger:
 
         Raises:
             ShapeError: A controlled joint is repeated, or a field has not one number
-                per name; the part is ignored, as after a ValueError for a field that is
-                no numbers.
+                per name; the part is ignored, as after a ValueError or TypeError for a
+                field that is no numbers.
             SettingError: Earlier parts differ by `spread` or more in time from this
                 one, or one has a stamp and the other none. They are dropped; this part
                 is retained.
