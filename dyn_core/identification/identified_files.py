@@ -465,7 +465,8 @@ def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
 def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
     """Return the text of attributes with other numbers, written with all digits.
 
-    Numbers that agree within 1e-12 (relative) keep their text, other attributes stay.
+    Numbers that agree within 1e-12 (relative) keep their text. Other attributes stay,
+    but quat_xyzw is removed if `values` has rpy.
 
     Args:
         attributes: Text between the tag's name and its end.

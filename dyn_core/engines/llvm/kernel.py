@@ -4,6 +4,9 @@ While LLVM compiles, other threads cannot load code and the process can neither 
 end, since its threads would continue with an LLVM that no longer exists. So a kernel of
 many functions is compiled in pieces, a few functions at a time, on at most as many
 threads as a batch has.
+
+Sizes of ports are numbers of values: a tuple of those of the inputs, and one of those
+of the outputs.
 """
 
 from __future__ import annotations

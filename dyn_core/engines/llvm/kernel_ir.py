@@ -14,7 +14,8 @@
 
 Where the rows do not fill the last block of `batch`, it overlaps the block before: rows
 do not depend on each other, so the same bits are written twice. Failed rows in the
-overlap are counted twice; the number is 0 only if no row failed.
+overlap are counted twice; the number is 0 only if no row failed. Sizes of ports are
+numbers of values of one state.
 """
 
 from __future__ import annotations

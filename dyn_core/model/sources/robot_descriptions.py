@@ -114,7 +114,10 @@ def _run(name: str) -> dict[str, Any]:
         fromlist: Any = (),
         level: int = 0,
     ) -> Any:
-        """Import a module; the module _cache is replaced by `cached`."""
+        """Return __import__'s module; for _cache one whose only function is `cached`.
+
+        It is the attribute clone_to_cache.
+        """
         if (level, module) in ((1, "_cache"), (0, f"{TITLE}._cache")):
             return SimpleNamespace(clone_to_cache=cached)
         return builtins.__import__(module, globals, locals, fromlist, level)
