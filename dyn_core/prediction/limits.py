@@ -33,7 +33,8 @@ class PlanLimits(NamedTuple):
         low, high: Limits of each state, (N + 1, nx).
         multipliers: (N + 1, nx, 2), for the lower and the upper limit.
         rho: Weight of squared violations, (1,).
-        place: Index in q of each coordinate of qd, (nv,).
+        place: Index in q of each coordinate of qd, (nv,); 0 for joints with
+            quaternions, which have no limits of position.
     """
 
     low: FloatArray2

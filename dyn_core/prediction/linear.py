@@ -233,8 +233,8 @@ def lqr(
         q: Position to hold, (nq,).
         Q: Weights of x: one number, 2 nv numbers, or a matrix (2 nv, 2 nv), symmetric
             positive semidefinite.
-        R: Weights of u: one number, one for each motor, or a matrix, symmetric
-            positive definite.
+        R: Weights of u: one number, m numbers for the m coordinates with a motor, or a
+            matrix (m, m), symmetric positive definite.
         period: Period of the controller [s], over which efforts are constant; None:
             continuous time.
         motors: Names of the joints with a motor; None: Model.active_joints.
@@ -429,7 +429,8 @@ def _solved(
     """Return the cost to go S, the gains K and the poles of A - B K, of least cost.
 
     Args:
-        period: None: A and B are of continuous time.
+        period: None: A and B are of continuous time; else of one period, in which u is
+            constant.
         A, B, Q, R: As of lqr, all matrices.
 
     Raises:

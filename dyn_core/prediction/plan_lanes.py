@@ -140,7 +140,8 @@ class PlanLanes:
     def _bind_knots(self, single: Iteration, sweep: Sweep) -> None:
         """Bind steps, costs and policies of all knots to the arrays in lanes.
 
-        `single` is the Iteration whose Programs they are, `sweep` has the feedback.
+        Creates the lists _steps and _policies, and writes them. `single` is the
+        Iteration whose Programs they are, `sweep` has the feedback.
         """
         problem, lanes, model = self.problem, self._lanes, self._model
         N, nv, programs = problem.knots, problem.model.nv, single.programs
@@ -189,6 +190,7 @@ class PlanLanes:
     def _bind_end(self, single: Iteration) -> None:
         """Bind the costs of the last state, of plan and trials.
 
+        Called once, after _bind_knots: appends one entry each to _steps and _policies.
         `single` is the Iteration whose Programs they are.
         """
         problem, lanes, programs = self.problem, self._lanes, single.programs
@@ -266,10 +268,11 @@ class PlanLanes:
         """Compute the quadratic models along the plans; return their values by lane.
 
         Accepted trials become the plans before, see `settle`. The argument of a lane is
-        its penalty. As in Iteration.expand, the value is the costs of the plan plus
-        the penalty; `model`, `gap`, `gaps` and `value` (the costs) of the lane's state
-        are set, and its `damping` becomes NaN. Second derivatives of the steps are
-        never added. Where a requirement failed, the gaps are NaN.
+        its penalty. As in Iteration.expand, the value is the costs of the plan plus the
+        penalty; `model`, `gap` (the largest |gap|), `gaps` (their sum) and `value` (the
+        costs) of the lane's state are set, and its `damping` becomes NaN. Second
+        derivatives of the steps are never added. Where a requirement failed, the gaps
+        are NaN.
         """
         self.settle()
         failed, model, plan = self._failed(self._steps), self._model, self._plan

@@ -254,7 +254,8 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 def _contact_name(c: ContactForce) -> str:
     """Return the name of a contact: LINK_A|LINK_B|SHAPE_A:SHAPE_B:FEATURE.
 
-    SHAPE is the index of a shape of its link, 0 for a half-space or height field. A
+    SHAPE is the index of a shape of its link, 0 for a half-space or height field.
+    FEATURE is c.id.feature, a number, a word or a tuple, as text without spaces. A
     contact that persists has the same name in every step.
     """
     key: Any = c.id

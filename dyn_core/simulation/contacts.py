@@ -303,8 +303,8 @@ class ContactSimulator(RobotPlant):
         unique, contacts wedged; and after a step contacts now (their number with a
         force in the period), contact status, contact iterations, contact residuals,
         contact energy change [J], contact rank. Iterations and residuals are the
-        largest of the period, the energy change [J] is its sum; status and rank are of
-        the last step.
+        largest of the period, the energy change is its sum; status and rank are of the
+        last step. Residuals, energy change and rank are texts.
         """
         counters, reports, last = self.counters, self.reports, self.report
         settings = {
@@ -458,8 +458,9 @@ class ContactSimulator(RobotPlant):
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
         """Count the faults of a step in `counters`; unsolved steps also for `unsolved`.
 
-        The names are contacts without room, contacts wedged, contact not converged,
-        contact not unique and contact infeasible.
+        By record.status the names are contacts wedged, contact not converged (unsolved:
+        max_iterations, no_room, frozen_friction), contact not unique and contact
+        infeasible (infeasible, ray); by record.short contacts without room.
 
         Args:
             arrays: Memory of the step, which has the names of its contacts.

@@ -293,9 +293,9 @@ class _Methods:
     def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
         """Return by coordinate the largest error of a step's derivatives, (nv,).
 
-        The columns of the derivatives of (q, qd) after one step by position, velocity
-        and joint force are compared with complex steps. Each error is relative to
-        max(1, largest entry of the block); it is infinity for NaN.
+        The derivatives of (q, qd) after one step of 0.01 s by position, velocity and
+        joint force are compared, column by column, with complex steps. Each error is
+        relative to max(1, largest entry of the block); it is infinity for NaN.
 
         Args:
             q, qd, tau: State and joint forces.

@@ -64,7 +64,7 @@ class LayoutTrial(SystemCase):
     """One solver on one layout and engine, with one random problem.
 
     Attributes:
-        model: ConstraintLayout of m rows and k contacts.
+        model: ConstraintLayout of m rows and k friction coefficients.
         inputs: Inputs by name of the Port: G (m, m), b, lo, hi, compliance (zero), warm
             (zero) (m,) and mu (k,).
     """
