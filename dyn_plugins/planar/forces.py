@@ -1,8 +1,8 @@
 """Forces on the joints of planar chains: gravity, torques, resistance.
 
-Angle i is that of link i from link i-1, angle 0 that of link 0. If neighbouring
-joints are at one place, results are not finite; with Python floats this is a
-ZeroDivisionError.
+A chain has n joints and n-1 links. Angle i is that of link i from link i-1, angle 0
+that of link 0. If neighbouring joints are at one place, results are not finite; with
+Python floats this is a ZeroDivisionError.
 """
 
 from dyn_core.authoring import TracedSolver, Vector, equal, hookimpl, require, sqrt
@@ -43,7 +43,7 @@ def outer_forces(model, x, v, tau, gravity=True, resistance=True):
     Args:
         model: Planar chain.
         x, v: Positions and velocities of the joints, lists of Vectors [m], [m/s].
-        tau: Torques, a list of at least n-1 [N·m].
+        tau: Torques at the joints, n-1 or more; only the first n-1 are read [N·m].
         gravity, resistance: Whether these forces act.
 
     Returns:

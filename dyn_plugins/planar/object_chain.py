@@ -51,7 +51,7 @@ def points(chain, x0, v0, theta, theta_dot):
     Args:
         chain: Planar chain.
         x0, v0: Position and velocity of joint 0 [m], [m/s].
-        theta, theta_dot: Angles and rates of all joints but the last, n-1 [rad],
+        theta, theta_dot: Angles and rates of all n joints but the last, n-1 [rad],
             [rad/s]; each from the link before, the first from the x axis.
 
     Source: WAW-2.1.

@@ -1,4 +1,7 @@
-"""Planar objects by their closed equations, and steps of tasks, each in one kernel."""
+"""Planar objects by their closed equations, and steps of tasks, each in one kernel.
+
+A chain has n joints and n-1 links.
+"""
 
 from dyn_core.authoring import (
     Matrix,

@@ -1,8 +1,8 @@
 """Accelerations of planar chains in linear time: free, guided, line, active joints.
 
-Angle i is that of link i from link i-1, angle 0 that of link 0. If neighbouring
-joints are at one place, results are not finite; with Python floats this is a
-ZeroDivisionError.
+A chain has n joints and n-1 links. Angle i is that of link i from link i-1, angle 0
+that of link 0. If neighbouring joints are at one place, results are not finite; with
+Python floats this is a ZeroDivisionError.
 """
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl

@@ -1,8 +1,8 @@
 """Responses of planar chains to forces and torques, and torques for given motion.
 
-Angle i is that of link i from link i-1, angle 0 that of link 0. If neighbouring
-joints are at one place, results are not finite; with Python floats this is a
-ZeroDivisionError.
+A chain has n joints and n-1 links. Angle i is that of link i from link i-1, angle 0
+that of link 0. If neighbouring joints are at one place, results are not finite; with
+Python floats this is a ZeroDivisionError.
 """
 
 import numpy as np
@@ -31,10 +31,12 @@ RANK = 1e-9  # minimum singular value of equations of length one
 
 
 def _answers(model, x, kind, s, active):
-    """Return a function from forces on the joints to pass_forward's results, and L.
+    """Return a function of forces on the joints, and the links' normals over lengths.
 
-    The function takes n Vectors [N]; L: as `links` returns it. A force of zero gives no
-    acceleration: supports and active angles are at rest.
+    The function takes n Vectors [N] and returns four lists: accelerations of the n
+    joints, forces of the links, torques of the joints, and angular accelerations of the
+    n-1 links (pass_forward). The normals are n-1 Vectors [1/m]. A force of zero gives
+    no acceleration: supports and active angles are at rest.
 
     model, x, kind, s, active: Chain, positions and constraints as in
     chain_force_jacobian; None: the chain's own.

@@ -1,10 +1,10 @@
 """Time steps of planar chains: the source's quantum, semi-implicit Euler, RK4.
 
 Also plastic impacts, in which joints stick and angles meet their limits, and a step of
-fixed cost with impacts on the ground and at limits. Angle i is that of link i from link
-i-1, angle 0 that of link 0. Constraints kind, s, a_w, active and alpha_w of None are
-the chain's own. If neighbouring joints are at one place, results are not finite; with
-Python floats this is a ZeroDivisionError.
+fixed cost with impacts on the ground and at limits. A chain has n joints and n-1 links.
+Angle i is that of link i from link i-1, angle 0 that of link 0. Constraints kind, s,
+a_w, active and alpha_w of None are the chain's own. If neighbouring joints are at one
+place, results are not finite; with Python floats this is a ZeroDivisionError.
 """
 
 from math import inf
@@ -326,7 +326,7 @@ def accelerate(model, x, v, tau, modes, window):
     Args:
         model: Planar chain.
         x, v: Positions and velocities of the joints, lists of Vectors.
-        tau: Torques, n-1 or more; only the first n-1 count [N·m].
+        tau: Torques at the n joints; the last is not read and may be missing [N·m].
         modes: JointModes.
         window: Time constant with which errors of the lengths decay [s]; None: they are
             not corrected.
@@ -374,8 +374,9 @@ def while_taut(model, modes, x, v, window):
 
     Links stretched straight between two guided joints cannot sag, but no equation of
     accelerations enforces that: without this rule they would oscillate strongly
-    (planar.chain.modes.Stretch). Only joints whose kind is known while tracing to be
-    guided count as such ends.
+    (planar.chain.modes.Stretch). They count as taut if the distance of the two joints
+    is at least 1 - 1e-8 of the links' length. Only joints whose kind is known while
+    tracing to be guided count as such ends.
 
     Args:
         model: Planar chain.

@@ -94,10 +94,11 @@ class Fault:
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the time after which the effort must be zero [s], by kind of fault.
 
-    The keys are the values of Fault.after. A stop by "ramp" or "auto" lasts stop_time;
-    the time is math.inf where the stop ("hold") holds a position, with effort.
-    The entries "state" and "cycle" are parts of such times: the
-    parameter state_timeout, and the time in which last good efforts are sent.
+    The keys are the values of Fault.after: stale, doubt, command, violation, law,
+    estop, end, guard, latch and lost. A stop by "ramp" or "auto" lasts stop_time;
+    the time is math.inf where the stop ("hold") holds a position, with effort. The
+    further entries "state" and "cycle" are parts of such times: the parameter
+    state_timeout, and the time in which last good efforts are sent.
 
     Args:
         parameters: Parameters by node; missing ones have their defaults. An unknown
