@@ -28,7 +28,7 @@ class JointReader:
     numbers are finite is not checked.
 
     Args:
-        joints: Names of the joints, in the order of the arrays.
+        joints: Names of the n joints, in the order of the arrays.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:

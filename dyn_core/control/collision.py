@@ -310,7 +310,7 @@ def still_touched(
 
 
 def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
-    """Return the threshold of each joint, (n,); infinite for joints without one.
+    """Return the thresholds of the n joints, (n,); infinite for joints without one.
 
     Args:
         names: Names of the joints.

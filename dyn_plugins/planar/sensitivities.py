@@ -211,8 +211,8 @@ def _equations(model, x, v, modes, kept, window):
             are not corrected.
 
     Returns:
-        C, (m, 2 n); c, (m,); and {row of an angle: (its joint, length of the row before
-        scaling)}.
+        C, (m, 2 n), of m equations; c, (m,); and {row of an angle: (its joint, length
+        of the row before scaling)}.
     """
     n, rows, right, turned = model.n, [], [], {}
     ways = np.diff(x, axis=0)

@@ -68,7 +68,7 @@ def _writes(tau: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
     Inputs that are not writable are left.
 
     Args:
-        tau: Correct effort, (n,) [N·m | N].
+        tau: Correct effort, (nv,) [N·m | N].
         inputs: Inputs of the solver, of which the first three are q, qd, qdd.
     """
     for array in inputs[:3]:
@@ -124,7 +124,7 @@ class FailingSolver(NumpySolver):
         self._exact: Any = None
 
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
-        """Return the joint forces, (n,) [N·m | N].
+        """Return the joint forces, (nv,) [N·m | N].
 
         While `failing` is true, the failure acts instead: it returns anything, or
         raises an exception.

@@ -1,4 +1,10 @@
-"""Residuals of the contact laws, for floats and traced algorithms alike."""
+"""Residuals of the contact laws, for floats and traced algorithms alike.
+
+A layout has m rows and k friction coefficients. Residuals are primal, the distance of
+impulses to their set; dual, the speed at which contacts close, and that of free rows;
+complementarity, |lambda . (u + s)|; dissipation, the deficit of the friction work; and
+law, the relative step of the projection on the law. b contains the bias.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +50,7 @@ def law_residuals(
     impulse.
 
     Args:
-        layout: Blocks, with m rows and k friction coefficients.
+        layout: Blocks.
         impulse: lambda, m [N·s].
         velocity: u = (G + R) lambda + b, with R the compliance, m [m/s].
         mu: Friction coefficients, k [1 | m].

@@ -1,4 +1,7 @@
-"""A constraint problem as plain arrays, whose matrix is a product of sparse rows."""
+"""A constraint problem as plain arrays, whose matrix is a product of sparse rows.
+
+A problem has m rows.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +182,7 @@ def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
 
 
 def _root(G: np.ndarray) -> np.ndarray:
-    """Return Y, (m, rank), with G = Y Y.T, from eigenvalues of the scaled G.
+    """Return Y, (m, rank), with G = Y Y.T, from eigenvalues of the scaled G (m, m).
 
     G is scaled to a unit diagonal, so that the rank does not depend on units.
     Eigenvalues up to 1e-15 m times the largest are dropped, and all negative ones.

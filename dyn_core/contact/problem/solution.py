@@ -1,4 +1,4 @@
-"""Solution of a constraint problem, with its residuals."""
+"""Solution of a constraint problem with m rows, and its residuals."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class StepRecord(NamedTuple):
 
     @property
     def impulse(self) -> np.ndarray:
-        """Impulses of all rows, (m,): of the step plus those of impacts before it.
+        """Impulses of all m rows, (m,): of the step plus those of impacts before it.
 
         In N·s or N·m·s.
         """

@@ -21,8 +21,8 @@ class MergedState(NamedTuple):
     Attributes:
         t: Time of receipt of the oldest part, monotonic [s].
         stamp: Time stamp of the oldest part [s]; None if a part has none.
-        fields: Arrays (n,) by name: position, velocity and effort; a field that any
-            part lacks is left out.
+        fields: Arrays (n,) of the n joints by name: position, velocity and effort; a
+            field that any part lacks is left out.
     """
 
     t: float

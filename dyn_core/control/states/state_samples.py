@@ -1,6 +1,7 @@
 """Samples of the joint state: checks, age, interruptions, and the last valid state.
 
-The age of a state is its time stamp compared with a clock.
+The age of a state is its time stamp compared with a clock. There are n joints, each
+with one coordinate.
 """
 
 from __future__ import annotations

@@ -183,9 +183,9 @@ class Measurements:
 
         tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
 
-    z is (n,) in the order of `unknowns`. If a Program is built for each z, methods with
-    it raise ModelError for values of paths that are not finite, and SingularError for
-    an axis without direction.
+    z has the n parameters of `unknowns`, (n,), in their order. If a Program is built
+    for each z, methods with it raise ModelError for values of paths that are not
+    finite, and SingularError for an axis without direction.
 
     Attributes:
         unknowns: Parameters to identify.

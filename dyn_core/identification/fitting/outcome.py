@@ -41,7 +41,7 @@ def outcome(
         rows: (A, b): weighted rows (rows, n) and right sides (rows,) of the problem
             linearised about the values.
         more: Number of rows at the end of A that come from the user's prior.
-        values: Fitted parameters, (n,).
+        values: The n fitted parameters, (n,).
         known: Prior knowledge.
         tolerance: Relative threshold below which singular values count as zero.
         ended: Number of evaluations, and whether the fit converged.

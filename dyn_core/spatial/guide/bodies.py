@@ -311,9 +311,9 @@ def joint_acceleration(
 def joint_force(S: MotionSubspace, f: Force) -> np.ndarray:
     """Return tau = S.T f of the force f that a joint transmits, (r,) [N·m | N].
 
-    f acts on the body that moves by S qd relative to the other. tau . qd is the power
-    of the joint; the constraint part of f does no work. Raises FrameMismatchError if S
-    and f have different frame labels.
+    S is 6xr. f acts on the body that moves by S qd relative to the other. tau . qd is
+    the power of the joint; the constraint part of f does no work. Raises
+    FrameMismatchError if S and f have different frame labels.
 
     Source: GUIDE (34); SV-9.4.
     """
