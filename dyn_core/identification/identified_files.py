@@ -295,7 +295,11 @@ def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _parts(robot: Description) -> list[Any]:
-    """Return what a sidecar adds to a robot beside numbers, to be compared."""
+    """Return a list of what a sidecar adds to a robot beside numbers, to be compared.
+
+    It has a tuple for each joint (name, kind, leader or None, passive, effort, swing),
+    the loops, and the names of springs between points.
+    """
     joints = [
         (x.name, x.kind, x.mimic and x.mimic.joint, x.passive, x.effort, x.swing)
         for x in robot.joints

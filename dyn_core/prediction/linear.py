@@ -177,11 +177,15 @@ class Estimator(Linear):
         return self.model.integrate(self.q, dq), qd
 
     def _x(self, name: str, pair: Any) -> np.ndarray:
-        """Return x, (2 nv,), of a pair (q, qd); errors are those of update.
+        """Return x, (2 nv,), of a pair (q, qd).
 
         Args:
             name: Name of the pair in messages.
             pair: Position (nq,) and velocity (nv,).
+
+        Raises:
+            ShapeError: It is no pair, or an array has another shape.
+            NonFiniteError: An entry is not finite.
         """
         try:
             q, qd = pair
@@ -431,7 +435,8 @@ def _solved(
     Args:
         period: None: A and B are of continuous time; else of one period, in which u is
             constant.
-        A, B, Q, R: As of lqr, all matrices.
+        A, B: (n, n) and (n, m).
+        Q, R: Weights of x (n, n) and of u (m, m).
 
     Raises:
         UnsupportedError: LAPACK has no solution, or one that is not stable, as weights

@@ -200,8 +200,11 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
 
     Args:
         nodes: Parameters by node; an unknown node is a KeyError.
-        alone: Whether the demo runs in one process without ROS; then only parameters
-            that match USED are used, otherwise all but SET_HERE.
+        alone: Whether the demo runs in one process without ROS; then only the robot's
+            file, package_paths, xacro_arguments, update_rate, gains p and d, and names
+            and options of solvers are used (USED), otherwise all but joints,
+            initial_positions, publish_rate, diagnostic_updater.period and root_joint
+            (SET_HERE).
     """
     unused = []
     for node, values in nodes.items():

@@ -236,7 +236,8 @@ class Samples:
     ) -> int:
         """Compare a state with bounds and the last valid state; return its fault bits.
 
-        The bits are those of compare_states, which also writes the result of the
+        The bits are those of compare_states: 1 not finite, 2 out of bounds, 4 a jump, 8
+        positions and velocities that disagree. It also writes the result of the
         comparison to the arrays `_rows`. For the same objects self.q and q as in the
         previous call its bits are returned, whatever the other arguments are.
 

@@ -167,9 +167,9 @@ def batch_kernel(
 def _zeros(emitter: Emitter) -> list[str]:
     """Return instructions that set the slots in emitter.zeros to zero.
 
-    They read %s, the address of the scratch memory. Slots with small gaps are set
-    together, gaps included. If there are any instructions, emitter.tables declares
-    memset.
+    They read %s, the address of the scratch memory. Slots with fewer than 16 others
+    between them are set together with these. If there are any instructions,
+    emitter.tables declares memset.
     """
     runs: list[list[int]] = []
     for slot in sorted(emitter.zeros):

@@ -116,8 +116,10 @@ def _with_joint(
     Args:
         description: Description of the robot.
         name: Joint; an unknown one changes nothing.
-        what: Parameter, such as damping. For origin, plug, ratio and offset the
-            description is returned as it is: with_values has changed them already.
+        what: damping, friction, friction_asymmetry, friction_speed, stribeck,
+            stribeck_speed, armature, stiffness, pitch, rest, axis or axes. For others,
+            which are origin, plug, ratio and offset, the description is returned as it
+            is: with_values has changed them already.
         numbers: Values: 3 of an axis, 6 of axes, 1 or one for each coordinate of rest,
             else 1.
     """

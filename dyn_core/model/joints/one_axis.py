@@ -105,8 +105,9 @@ class _OneAxis(Joint):
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
         """Return a copy of the joint with another axis, which is normalised.
 
-        Raises SingularError for floats of zero length, ModelError for floats that are
-        not finite. Symbols are not checked.
+        `values` are its three numbers, `what` is not read. Raises SingularError for
+        floats of zero length, ModelError for floats that are not finite. Symbols are
+        not checked.
         """
         joint = copy(self)
         joint.axis = direction(values)
@@ -205,7 +206,8 @@ class Helical(_OneAxis):
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
         """Return a copy of the joint with another axis or pitch.
 
-        The axis is normalised; the pitch [m/rad] and symbols are not checked. Raises
+        For the `what` "axis" `values` are three numbers, else the pitch alone. The axis
+        is normalised; the pitch [m/rad] and symbols are not checked. Raises
         SingularError for an axis of zero length, ModelError for one that is not finite.
         """
         if what == "axis":

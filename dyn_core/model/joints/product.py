@@ -196,10 +196,11 @@ class _OfAxis(Product):
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised.
+        """Return a copy of the joint with another axis, which is normalised.
 
-        Raises SingularError for floats of zero length, ModelError for floats that are
-        not finite. A planar joint raises SingularError for the axis -z, too.
+        `values` are its three numbers, `what` is not read. Raises SingularError for
+        floats of zero length, ModelError for floats that are not finite. A planar joint
+        raises SingularError for the axis -z, too.
         """
         joint = copy(self)
         joint.axis = direction(values)
@@ -322,8 +323,9 @@ class Universal(Product):
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
         """Return a copy of the joint with other axes, each of which is normalised.
 
-        Raises SingularError for an axis of floats of zero length, ModelError for floats
-        that are not finite. Whether the axes are parallel is not checked.
+        `values` are the six numbers of both axes, `what` is not read. Raises
+        SingularError for an axis of floats of zero length, ModelError for floats that
+        are not finite. Whether the axes are parallel is not checked.
         """
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)

@@ -238,7 +238,7 @@ def _number(where: str, part: str, infinite: bool, element: str) -> float:
 
     Raises:
         ModelError: The text is no number or NaN; or, unless `infinite`, it is infinite
-            or beyond LARGEST.
+            or beyond 1e100.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)
