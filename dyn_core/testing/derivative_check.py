@@ -4,6 +4,10 @@ Analytic derivatives are compared with complex steps and forward mode through th
 algorithms of inverse and forward dynamics, and with eighth-order differences;
 derivatives of a semi-implicit time step with complex steps. Second derivatives
 (--second) are compared with complex steps of the first ones.
+
+COLUMNS are id_derivatives, fd_derivatives (Jacobians), id_directional, fd_directional,
+steps (in time) and differences (against complex steps); SECOND_COLUMNS are id_second,
+id_contracted, fd_second and fd_contracted.
 """
 
 from __future__ import annotations
@@ -87,7 +91,10 @@ def examine_second(
 
 
 def _solver_of(column: str) -> str:
-    """Return the name of the solver of a column, one of SECOND_COLUMNS."""
+    """Return the name of the solver of a column, one of SECOND_COLUMNS.
+
+    It is id_second_derivatives or id_second_contracted, or the same with fd.
+    """
     return {
         "id_contracted": "id_second_contracted",
         "fd_contracted": "fd_second_contracted",
