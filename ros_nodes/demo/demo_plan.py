@@ -111,7 +111,7 @@ def _closed_plan(
         middle: Middle of the joint ranges, (nv,) [rad | m]; 20 random positions, the
             same in each call, are tried next until a motion is within the limits.
         span: Amplitude of each joint, (nv,) [rad | m]; reduced to 50, 25 or 10 % until
-            the loops can be closed.
+            the loops can be closed within the limits.
         times: Times of the three waypoints from the start, (3,) [s].
 
     Raises:
