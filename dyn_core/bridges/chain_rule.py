@@ -23,6 +23,9 @@ from dyn_core.problems import Port
 class ChainRule:
     """The derivatives of one Program with arrays of one library.
 
+    Sequences called inputs, results, rates, cotangents and wanted have one entry per
+    input or output of the Program, in order; another number raises ValueError.
+
     Args:
         program: Program to be differentiated.
         derivatives: Its slopes.
@@ -55,8 +58,7 @@ class ChainRule:
 
         Args:
             inputs: Values in the order of the inputs, each (*port.shape) or (batch,
-                *port.shape); positions have unit quaternions. ValueError for another
-                number.
+                *port.shape); positions have unit quaternions.
         """
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)

@@ -294,7 +294,8 @@ def execute(frame):
 
     Returns 0, or the message NO_MEMORY if scratch memory cannot be allocated. Failed
     rows are filled with NaN and do not change the returned number; statuses are written
-    if the frame has one more result.
+    if the frame has one more result. Outputs with a further, first axis hold that many
+    rows, other outputs one state; inputs without it are shared by all rows.
 
     Args:
         frame: Address of the call frame, which `unfit` accepts.

@@ -25,8 +25,8 @@ def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
     """Compute motion, shift and spatial of all bodies in step.fast for one velocity.
 
     All are [angular; linear] in world axes. `motion` is relative to the parent, of the
-    body's origin, `spatial` to the world, of the point at its origin. `shift`, a
-    displacement as `motion` is a velocity, is nonzero for bodies whose chain met
+    body's origin; `spatial` to the world, of the point at the world's origin. `shift`,
+    a displacement as `motion` is a velocity, is nonzero for bodies whose chain met
     another at a previous velocity. `turned` of the world (body 0) becomes the identity.
 
     Args:

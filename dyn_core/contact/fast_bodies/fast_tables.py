@@ -44,7 +44,7 @@ class FastTables(NamedTuple):
         column_start: First column of each body's joint, (nb + 2,); a follower has
             columns of its own, for the coordinates of its leader.
         lever: Bound of the speed of all points of the robot that a column moves, per
-            unit of its coordinate's speed, (nc,) [m | 1]; FAR if unknown.
+            unit of its coordinate's speed, (columns,) [m | 1]; FAR if unknown.
         allowed: Distance up to which a body may move in a step without a fast pair,
             (nb + 1,) [m].
         thin: Half of the smallest thickness of each shape, (shapes,) [m].
@@ -182,7 +182,8 @@ def _roots_of_places(
 ) -> np.ndarray:
     """Return the root of the body that each coordinate moves, (nv,).
 
-    The coordinates are in the order of elimination (places of Structure).
+    The coordinates are in the order of elimination (places of Structure). Of a leader
+    and its followers the last body counts.
 
     Args:
         tables: Structure of the robot's coordinates.
@@ -249,7 +250,7 @@ def _arm(shapes: Shapes, k: int) -> float:
 
 
 def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
-    """Return a bound of the speed of the shapes that each column moves, (nc,) [m | 1].
+    """Return a bound of the speed of the shapes each column moves, (columns,) [m | 1].
 
     Each body has a column for each coordinate of its joint, in the order of the bodies;
     a follower has its own, for the coordinates of its leader. The speed is of the

@@ -24,7 +24,7 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
 
     Args:
         problem: Problem with compliance above zero in all rows.
-        velocity: G lambda + b, (m,) [m/s].
+        velocity: G lambda + b, (m,) [m/s], of the problem's m rows.
 
     Returns:
         Impulses, (m,) [N·s]; zero in tangent rows whose friction coefficient is zero.

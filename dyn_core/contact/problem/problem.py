@@ -37,6 +37,7 @@ class ConstraintProblem:
         velocity = G lambda + b,   u = velocity + R lambda + bias,
         and the law of each block between its rows of lambda and of u
 
+    The layout has m rows and k friction coefficients.
     Matrix and arrays are stored as read-only copies; one number becomes a full array.
     Arrays that are computed from them are cached, and writable.
 
@@ -290,7 +291,7 @@ class ConstraintProblem:
     def law(self, impulse: np.ndarray, exact: bool = True) -> float:
         """Return the relative residual of the law, the largest over the blocks [1].
 
-        NaN if a velocity is not finite.
+        NaN if an impulse or velocity is not finite; 0 without blocks.
 
         Args:
             impulse: lambda, (m,) [N·s | N·m·s]; ValueError for another length.
@@ -385,7 +386,7 @@ class ConstraintProblem:
 
 
 def _impulses(key: Hashable, values: Any) -> np.ndarray:
-    """Return the impulses of a block for a warm start as a flat float array, (n,).
+    """Return the impulses of a block for a warm start as a flat float array.
 
     Args:
         key: Id of the block, for messages.
