@@ -138,8 +138,9 @@ class LaneRoom:
         Args:
             room: Memory of single states; the pack refers to its terms.
             waiting: One plus the number of packs that each state has diverged from, 0
-                if it is stepped, (n,); not copied, and changed by steps.
-            chosen: Index of each body in the forces of RowOutcomes, (nb + 1,).
+                if it is stepped, (states,); not copied, and changed by steps.
+            chosen: Index of each body in the forces of RowOutcomes, the world first,
+                (nb + 1,); -1: none.
         """
         lanes: int = self._lanes
         known: dict[int, tuple[Any, Any]] = {}

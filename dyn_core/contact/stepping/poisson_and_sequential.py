@@ -192,7 +192,7 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
     10,000 impacts, even if some approaches are still fast.
 
     Args:
-        impact: Constraints, and the velocity before the impacts.
+        impact: Constraints, of m rows, and the velocity before the impacts.
         threshold: Speed of approach below which nothing bounces [m/s | rad/s].
 
     Source: LCP-10 (sequential law), C13.
@@ -224,7 +224,7 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
     theirs); entries of all other blocks are zero.
 
     Args:
-        impact: Constraints, and the velocity before the impact.
+        impact: Constraints, of m rows, and the velocity before the impact.
         solve: Function that returns a problem's solution; called once for the
             compression, and up to 20 times for the release: the last result counts.
 
@@ -258,13 +258,14 @@ def _release(
     """Return the impulses of the release after a compression, (m,).
 
     The normal impulses e lambda_c act first. Then problems are solved for additional
-    normal impulses x >= 0 and the tangential ones, |lambda_T| <= mu lambda_n, with
-    lambda_n = e lambda_c + x of the previous round. The result, e lambda_c + x and the
-    tangential impulses without those of the compression, is that of the round in which
-    lambda_n settles, or of the last of 20 rounds.
+    normal impulses x >= 0, the tangential ones, |lambda_T| <= mu lambda_n, with
+    lambda_n = e lambda_c + x of the previous round, and those of loops, gears and
+    prescribed joints. The result, e lambda_c + x and the other impulses without those
+    of the compression, is that of the round in which lambda_n settles, or of the last
+    of 20 rounds.
 
     Args:
-        part: Problem of the compression.
+        part: Problem of the compression, of m rows.
         compression: Its solution, lambda_c.
         e: Restitution of each block; 0 for blocks that do not bounce.
         solve: Function that returns a problem's solution.
@@ -333,7 +334,7 @@ def _unpacked(layout: ConstraintLayout, packed: np.ndarray) -> np.ndarray:
     """Return the impulses of a release in the rows of the original layout, (m,).
 
     Args:
-        layout: Layout of the compression.
+        layout: Layout of the compression, of m rows.
         packed: Impulses of the problem of `_discs`.
     """
     impulse, index = np.zeros(layout.m), 0

@@ -91,9 +91,9 @@ def prepare_correction(
         G p + R p + erp gap' / remaining = 0   of loops and gears
 
     with the Delassus matrix G of the normal rows of contacts and all rows of the
-    others, their impulses p, bias from `correction`, erp and remaining of the rule,
-    gap' the gap after the step at the known velocity, and R a small fraction of G's
-    diagonal, which distributes corrections that exclude each other.
+    others, their impulses p, bias from `correction`, erp = rule.apart and remaining =
+    rule.remaining, gap' the gap after the step at the known velocity, and R 1e-9 of
+    G's diagonal, which distributes corrections that exclude each other.
 
     Args:
         scene: Robot, world and rule.

@@ -217,7 +217,7 @@ class StateCheck:
     """Checks joint states against the limits of a robot, and against each other.
 
     Attributes:
-        joints: Names.
+        joints: Names of the n joints.
         made: Whether velocities are computed from positions.
         low, high: Bounds of positions, (n,), infinite where none is checked [rad | m].
         fastest: Bounds of speeds, (n,), infinite where none is checked [rad/s | m/s].

@@ -79,7 +79,10 @@ class OperationTable:
         )
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return slots (int64) and values (float64) of the constants, each (n,)."""
+        """Return slots (int64) and values (float64) of all constants, two flat arrays.
+
+        Both are in the order of `constants`.
+        """
         slots = np.array([*self.constants.values()], np.int64)
         return slots, np.frombuffer(b"".join(self.constants), float)
 
