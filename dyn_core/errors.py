@@ -136,8 +136,8 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
 
     Synonyms of `name` come first, then the name that differs only in case, names that
     begin with `name`, and those with similar spelling; where there are none, those that
-    `name` begins with, as "sim" for "simulate". Case is ignored; of valid names that
-    differ only in case the first one counts.
+    `name` begins with, as "sim" for "simulate". Case is ignored, except where synonyms
+    are looked up; of valid names that differ only in case the first one counts.
 
     Args:
         name: Any object, compared as text.

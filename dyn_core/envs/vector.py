@@ -43,7 +43,8 @@ class TaskVectorEnv(
     state, the reward 0 and info["diverged"] True; the others continue.
 
     Attributes:
-        task: The task.
+        task: The task; task.ns, task.na and task.no are the sizes of its state, action
+            and observation.
         num_envs: Number of environments.
 
     Args:
@@ -257,7 +258,7 @@ class TaskVectorEnv(
         return self._observed(states)
 
     def set_state(self, state: Any) -> np.ndarray:
-        """Continue all episodes from states, (rows, ns) [SI]; return observations.
+        """Continue all episodes from states, (num_envs, ns) [SI]; return observations.
 
         The count of steps in an episode continues, and so does a finished episode: the
         next step does not reset it. No reset is needed before.

@@ -209,10 +209,10 @@ class Cost:
         return array
 
     def settings(self, model: Model, states: int, target: Any = None) -> np.ndarray:
-        """Return by state the weights, then the target, side by side, (states, n).
+        """Return by state the weights, then the target, side by side, one row each.
 
-        One weight for all is repeated for each entry of the residual, a target that
-        does not vary for each state.
+        The shape is (states, `size` + `target_size`). One weight for all is repeated
+        for each entry of the residual, a target that does not vary for each state.
 
         Args:
             model: Robot.
@@ -243,11 +243,12 @@ def _pose(cost: Cost, value: Any) -> np.ndarray:
             whose rotation is the identity.
 
     Returns:
-        (12,), or (n, 12) for a list.
+        (12,), or (poses, 12) for a list.
 
     Raises:
         ShapeError, NonFiniteError, RotationError: A pose is not valid, see
             pose_matrices.
+        ValueError: Poses in the list differ in length.
     """
     if cost.part == "position" and np.shape(value)[-1:] == (3,):
         place = float_array("position", value, "3 numbers")

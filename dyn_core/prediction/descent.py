@@ -246,8 +246,8 @@ class Search:
     def _roll(self, penalty: Penalty) -> Steps[bool]:
         """Replace the plan by the motion under its joint forces, without gaps.
 
-        Gaps and the feedback become zero; `value` stays. Returns whether the motion has
-        finite costs; else the plan stays.
+        Gaps and the feedback become zero in any case; `value` stays. Returns whether
+        the motion has finite costs; else the plan stays.
         """
         values = yield "roll", (penalty,)
         finite = bool(np.isfinite(values[0]))

@@ -30,7 +30,7 @@ from dyn_core.testing.models import random_model
 def _state(case: Case) -> tuple[np.ndarray, ...]:
     """Return the random inputs of a case's Program, in the order of its ports.
 
-    Of a cost they are q (nq,), qd (nv,), joint forces (nv,) and settings (n,).
+    Of a cost they are q (nq,), qd (nv,), joint forces (nv,) and settings, a flat array.
     """
     return tuple(case.arguments(case.program()))
 
@@ -79,9 +79,9 @@ class PlanCase(SystemCase):
     def arguments(self, program: Any) -> list[np.ndarray]:
         """Return q, qd, and a guess of q, qd and tau of the plan: five arrays.
 
-        They are (nq,), (nv,), (N + 1, nq), (N + 1, nv) and (N, nv). Each call has
-        another random start. The guess rests at q without joint forces. `program` is
-        not used.
+        They are (nq,), (nv,), (N + 1, nq), (N + 1, nv) and (N, nv) for the problem's N
+        knots. Each call has another random start. The guess rests at q without joint
+        forces. `program` is not used.
         """
         model, N = self.model.model, self.model.knots
         q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)

@@ -184,7 +184,8 @@ class CapsulePairs:
     def distances(self, q: np.ndarray) -> Distances:
         """Return the distances of `pairs` in positions q, (samples, nv).
 
-        They are those of the surfaces, negative for an overlap, (samples, pairs) [m].
+        Its `values` are those of the surfaces, negative for an overlap, (samples,
+        pairs) [m]; with them come the closest points' parameters, and the normals.
 
         Raises AttributeError if the constructor found no possible pair, not even a
         near one.

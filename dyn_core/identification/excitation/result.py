@@ -308,7 +308,7 @@ def dense_samples(
         step: Maximum time between samples [s].
 
     Returns:
-        Arrays (samples,) and (samples, n) three times.
+        Arrays (samples,) and (samples, joints) three times.
     """
     lengths = np.diff(trajectory.times)
     parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))

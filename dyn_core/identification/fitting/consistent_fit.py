@@ -1,4 +1,4 @@
-"""Least squares with bounds, and with physically consistent bodies."""
+"""Least squares in n parameters with bounds, and with physically consistent bodies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Knowledge:
     Attributes:
         prior: Prior values, (n,).
         scale: Typical size of each parameter, (n,).
-        bounds: Lower and upper bounds, (n,) each; ignored for blocks.
+        bounds: Lower and upper bounds, (n,) each; infinite in blocks, but for masses,
+            whose lower bound may be 0.
         blocks: Index of the first of each ten inertial parameters that must be
             physically consistent.
     """
