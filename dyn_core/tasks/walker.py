@@ -141,12 +141,18 @@ class Walker(ChainTask):
         """Return a picture's limits: minimum and maximum x, then y [m].
 
         x is within 1.2 m of the trunk's middle; y is always -0.3 to 1.3 m.
+
+        Args:
+            points: Positions of the joints, (8, 2) [m].
         """
         x = float(points[self.REAR : self.FRONT + 1, 0].mean())
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
         """Return the positions of joint 0 with the lowest joint 2 mm above y = 0.
+
+        Args:
+            theta: Joint angles, as STANCE, (rows, 7) [rad].
 
         Returns:
             (rows, 2) [m]; x is zero.

@@ -328,7 +328,7 @@ def efforts(
     """Begin the controller anew, run all states and return the efforts, (cycles, nv).
 
     Efforts are in N·m or N. `states` are pairs of positions and velocities, (nv,) each,
-    PERIOD apart. Raises UnsupportedError if the controller is stopped at the end.
+    10 ms apart. Raises UnsupportedError if the controller is stopped at the end.
     """
     controller.begin()
     rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
@@ -368,7 +368,7 @@ def _run(
 ) -> tuple[np.ndarray, list[str], str]:
     """Flip one bit in a child process, and wait for its end.
 
-    The child is killed if it sends nothing for PATIENCE seconds.
+    The child is killed if it sends nothing for 60 s (PATIENCE).
 
     Args:
         controller: Controller with a shadow, ready to run; unchanged in this process.
@@ -417,7 +417,7 @@ def _work(
 
     Each effort is written before the next state, preceded by the number of `_cause`, as
     1 + nv float64. The exit code is 0 if all states were processed, 1 after an
-    exception; signals end a process that crashes or takes LONGEST of processor time.
+    exception; signals end a process that crashes or takes 2 s of processor time.
 
     Args:
         controller: Controller with a shadow.

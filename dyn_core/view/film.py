@@ -64,7 +64,7 @@ class Picture3D:
         """Return the picture of a state, (height, width, 3) uint8, RGB.
 
         Args:
-            state: State of the scene, (n,); `poses` of the scene may raise ShapeError.
+            state: State of the scene, flat; `poses` of the scene may raise ShapeError.
             shares: Joint forces relative to their maxima, (nv,), for colours; None:
                 colours of the parts. Their number is not checked.
             forces: Contact forces, drawn as arrows, (k, 2, 3): k pairs of a point [m]
@@ -146,7 +146,7 @@ def pictures(
 
     Args:
         replay: Run.
-        times: Times since its start, one or more, (n,) [s]; before and after the run
+        times: Times since its start, one or more, flat [s]; before and after the run
             its first and last state are drawn.
         torque_colors: Whether bodies have the colours of their joint forces; no effect
             if these are not known.
@@ -216,7 +216,7 @@ def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> No
     Args:
         scene: Scene.
         path: File that ends with .png, in capitals, too; an existing file is replaced.
-        state: State of the scene, (n,).
+        state: State of the scene, flat.
 
     Raises:
         UnsupportedError: Pillow is not installed.

@@ -1,6 +1,8 @@
 """Software rendering of triangles with NumPy: depth buffer, floor with grid, shadows.
 
-It needs no window and no graphics card, and equal scenes give equal bytes.
+It needs no window and no graphics card, and equal scenes give equal bytes. In shapes,
+h and w are the height and width of the picture in subpixels (2 along a side of a
+pixel), n is the number of corners of all triangles, m that of triangles.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ class _Lens:
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """Return column, row [subpixels] and depth [m] of points (n, 3) [m], as (n, 3).
+
+        (0, 0) is the corner at the top left.
 
         Depth is measured along the viewing direction. All three are NaN for points
         behind the camera or nearer than `near`.
@@ -219,15 +223,15 @@ def _nearest(
 def _fragments(
     lens: _Lens, corners: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the subpixels covered by triangles, (k,) each: index, depth, triangle.
+    """Return the subpixels covered by triangles, as three flat arrays.
 
     In each row that a triangle meets they are the columns between two of its edges. Its
     weights (u, v, w), which are >= 0 inside, and 1 / depth are linear on the screen.
 
     Args:
         lens: Projection.
-        corners: Column, row and depth of their corners, (n, 3, 3); one without area
-            covers nothing.
+        corners: Column, row and depth of the three corners of each triangle, (m, 3,
+            3); one without area covers nothing.
 
     Returns:
         Index of the subpixel in the picture, row by row; depth [m]; index of the
@@ -264,7 +268,7 @@ def _counted(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Return the whole numbers of ranges, one range after the other, with its index.
 
     Args:
-        first, last: Ends of the ranges, both included, (n,); empty if last < first.
+        first, last: Ends of each range, both included; it is empty if last < first.
 
     Returns:
         Index of the range, and the number, both (sum of the lengths,) int.

@@ -366,8 +366,8 @@ def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.nd
         state: State of the task that the scene starts in, (ns,).
 
     Returns:
-        The scene; and a function that returns the scene's state (2 n,) of a task's
-        state (ns,).
+        The scene; and a function that returns the scene's state, x and y of each point
+        in turn, of a task's state (ns,).
     """
     ground = getattr(task.system, "ground", ())
     scene = PlanarScene(task.name, task.points(state), task.cart, ground)

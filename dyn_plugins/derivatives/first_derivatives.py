@@ -125,8 +125,8 @@ def _inertial_force(I, v, a):
 def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
     """Return three MotionSubspaces of a joint: Psi_dot, Psi_ddot and Psi_dot + S_dot.
 
-    Psi_dot and Psi_ddot are the derivatives of velocity and acceleration by its
-    coordinates, Psi_dot + S_dot those of the acceleration by their rates.
+    Psi_dot and Psi_ddot are the derivatives of the body's velocity and acceleration by
+    the joint's coordinates, Psi_dot + S_dot those of the acceleration by their rates.
 
     Args:
         joint: Joint.

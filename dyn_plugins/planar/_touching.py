@@ -3,7 +3,7 @@
 Joint i touches half-plane k-1 of the ground if `contact[i]` is k, and none if it is 0;
 angle i is at its upper limit if `limit[i]` is 1, at its lower one if it is -1. The
 half-planes and limits that a joint can touch are known while tracing. Angle i is that
-of link i from link i-1, angle 0 that of link 0 from the x axis.
+of link i from link i-1, angle 0 that of link 0 from the x axis; the chain has n joints.
 """
 
 from math import pi

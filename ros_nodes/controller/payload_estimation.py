@@ -44,7 +44,7 @@ class PayloadWatch:
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
-        controller: The controller.
+        controller: The controller, of n joints.
         estimator: A PayloadEstimator; None without a solver: then this object does
             nothing.
         measured: Whether efforts of joint_states are used, else sent efforts; absent

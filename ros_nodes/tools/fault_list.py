@@ -59,8 +59,8 @@ def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
     """Return a function, for Fault.inject, that changes positions and velocities.
 
     Args:
-        change: Called with q, qd, (n,) each, and the index of the state since the
-            fault; returns the changed q and qd.
+        change: Called with q, qd, arrays with an entry per joint, and the index of the
+            state since the fault; returns the changed q and qd.
     """
     return _fed(alter=change)
 

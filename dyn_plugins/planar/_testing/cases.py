@@ -23,7 +23,7 @@ LIMIT = 2.0  # of the angles of random chains [rad]
 def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
     """Return the ChainModel of a random chain, far above its ground.
 
-    Its angles have limits ±LIMIT, except angle 0.
+    Its angles have limits of ±2 rad (LIMIT), except angle 0.
 
     Args:
         seed: Of the random numbers.
@@ -75,9 +75,9 @@ class ChainTrial(SystemCase):
         self.tau = np.append(self.rng.normal(size=self.model.n - 1), 0.0)
 
     def _state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw x and v, (n, 2) each, v fitting the constraints; joint 0 is at random.
+        """Draw x and v, (n, 2) each, v fitting links and lines; joint 0 is at random.
 
-        Each angle is within 0.9 LIMIT of zero.
+        Each angle, of a link from the previous one, is within 1.8 rad of zero.
         """
         chain = self.model
         turn = np.cumsum(self.rng.uniform(-0.9 * LIMIT, 0.9 * LIMIT, chain.n - 1))
