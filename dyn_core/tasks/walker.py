@@ -127,12 +127,16 @@ class Walker(ChainTask):
         """Return mean speed of the trunk's middle in x - effort_cost sum (a / bound)².
 
         The speed is (x after - x before) / interval.
+
+        Args:
+            before, after: States, ns entries each.
+            action: Torques a of the joints 1 to 6 [N·m].
         """
         way = self.middle(after) - self.middle(before)
         return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Return 1 if the rear or front hip is lower than `fallen`, else 0."""
+        """Return 1.0 if a hip is lower than `fallen` in the state `after`, else 0.0."""
         x = self.parts(after)[0].rows
         low = logical_or(x[self.REAR][1] < self.fallen, x[self.FRONT][1] < self.fallen)
         return where(low, 1.0, 0.0)

@@ -195,7 +195,7 @@ class ChainScene(PlanarScene):
     """A planar chain, with sliders for what moves: joint 0, if it can, and the angles.
 
     Joint 0 has two sliders, x and y, if it is free, one along its line, and none if it
-    is fixed. A state has the positions x, y of all joints, (2 n,) [m].
+    is fixed. A state has the positions x, y of all n joints, (2 n,) [m].
 
     Args:
         chain: Planar chain.
@@ -323,7 +323,7 @@ class ObjectScene(PlanarScene):
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return x, y of joint 0 and of the end of each rod, (n, 2) [m], at q (nq,).
+        """Return x, y of joint 0 and of the end of each rod, by row [m], at q (nq,).
 
         Raises ShapeError if they are not nq, ValueError or TypeError if one is not a
         number.
@@ -333,7 +333,7 @@ class ObjectScene(PlanarScene):
         return from_angles(self.object_chain, x0, v0, theta, rates).x
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return x, y of joint 0, then of the end of each rod in turn, (2 n,) [m].
+        """Return x, y of joint 0, then of the end of each rod in turn, flat [m].
 
         The coordinates are stored for the method `values`; an array of floats is not
         copied.

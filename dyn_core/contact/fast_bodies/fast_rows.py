@@ -331,8 +331,8 @@ def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
     step.correction[state].
 
     Args:
-        scene, step, state: Robot, world and rule; arrays with the meetings of the step
-            in step.fast; index of the state.
+        scene, step, state: Robot, world and rule; arrays with the velocity after the
+            step in step.qd_next and the meetings in step.fast; index of the state.
 
     Returns:
         Whether any body met another; if not, nothing is changed.

@@ -41,7 +41,8 @@ def minimise_over_cones(
     In a second-order cone the first entry is at least the length of the others.
 
     Args:
-        P, q: Cost, (n, n) symmetric, of which the upper triangle is read, and (n,).
+        P, q: Cost of the n entries of x, (n, n) symmetric, of which the upper triangle
+            is read, and (n,).
         rows, offsets: (k, n), (k,): first the non-negative rows, then cone by cone.
         sizes: Number of non-negative rows, then the size of each second-order cone.
         max_iterations: Maximum number of iterations.

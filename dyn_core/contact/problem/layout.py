@@ -79,7 +79,7 @@ class ConstraintLayout(System):
 
     A contact has 1 row (normal), 2 (and one tangent: planar), 3 (two tangents), 4 (and
     torsion about the normal) or 6 (and two of rolling). It has one coefficient each for
-    tangents [1], torsion [m] and rolling [m].
+    tangents [1], torsion [m] and rolling [m]. All blocks together have m rows.
 
     Attributes:
         parts: Kind and number of rows of each block.
@@ -232,7 +232,7 @@ def without_rows(layout: ConstraintLayout, free: bytes) -> ConstraintLayout:
 
     Args:
         layout: Layout of the whole problem.
-        free: Mask of the eliminated rows, bytes of (m,) bool; ignored in contacts.
+        free: Mask of the eliminated rows, a byte for each row; ignored in contacts.
     """
     parts: list[tuple[str, int]] = []
     for block in layout.blocks:

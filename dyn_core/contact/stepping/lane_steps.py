@@ -423,7 +423,7 @@ def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
     """Copy the numbers of chosen states into lanes.
 
     Args:
-        source: Numbers of all states, (n, numbers).
+        source: Numbers of all n states, (n, numbers).
         states: Index of the state in each lane, (lanes,); a multiple of four lanes.
         to: Written, (numbers, lanes).
     """

@@ -294,7 +294,7 @@ def _discs(
     """Return the problem of a release: one normal row and one disc per contact.
 
     The disc of a contact with friction is a contact whose normal row is decoupled from
-    all others and has the fixed impulse `radius`.
+    all others and has the fixed impulse `radius`. Other blocks keep kind and rows.
 
     Args:
         part: Problem of the compression, m rows.

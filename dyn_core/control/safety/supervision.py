@@ -76,7 +76,7 @@ class Supervisor:
 
         Args:
             t: Time of receipt, monotonic [s].
-            effort: Effort, (n,) [N·m | N].
+            effort: Efforts of the joints, of any number [N·m | N].
 
         Returns:
             Whether the caller must send zero instead: a stop is in force, and the

@@ -439,7 +439,7 @@ def _sentences(
 
     Args:
         joints: Names.
-        which: Mask of the joints, (n,); ValueError for another size.
+        which: Mask of the joints, (joints,); ValueError for another size.
         said: Text behind the name.
     """
     pairs = zip(joints, which, strict=True)

@@ -233,7 +233,7 @@ class DenseCheck:
 
         Args:
             series: Fourier series.
-            c: Variables of the series, (size, nv): start, then basis coefficients.
+            c: Variables of the series, (series.size, nv): start, then coefficients.
             random_condition: Smallest condition number of random motions, for the
                 result.
         """

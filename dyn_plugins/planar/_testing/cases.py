@@ -59,7 +59,7 @@ class ChainTrial(SystemCase):
     """One solver on one chain and engine, in a state that satisfies its constraints.
 
     Attributes:
-        x, v: Positions and velocities of the joints, (n, 2).
+        x, v: Positions and velocities of the n joints, (n, 2).
         F: Forces on the joints, (n, 2).
         tau: Torques, n; the last is zero.
     """

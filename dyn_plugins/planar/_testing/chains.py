@@ -1,6 +1,7 @@
 """Planar chains for tests: a dense oracle, forces, random chains.
 
-No recursion is used here: all equations of a chain are solved at once.
+No recursion is used here: all equations of a chain are solved at once. A chain has n
+joints and n-1 links.
 """
 
 from __future__ import annotations
@@ -188,8 +189,8 @@ def _least_squares(
 ) -> tuple[np.ndarray, np.ndarray, bool, bool]:
     """Return a, lambda, whether C a = c can hold, and whether C has full rank.
 
-    a is (n, 2), lambda has m entries. mass: (n, n); F: (n, 2); C: (m, 2n), without zero
-    rows; c: m.
+    a is (n, 2), lambda has m entries. mass: (n, n); F: (n, 2); C: (m, 2n), m rows that
+    are not zero; c: m.
     """
     M, scale = np.kron(mass, np.eye(2)), np.linalg.norm(C, axis=1)
     C, c = C / scale[:, None], c / scale

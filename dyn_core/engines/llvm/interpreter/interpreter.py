@@ -131,11 +131,11 @@ class OperationTable:
     def loop(self, region: Region, operands: Sequence[int]) -> LoopCells:
         """Return a loop over state and captured values in the slots `operands`.
 
-        Its `copies` and the opcode are not in its words and must precede it. Words: two
-        for the maximum number of rounds; bytes from the first of these words to the
-        slots for the operation `still`, to the body, and behind the loop; condition;
-        those two slots; the body, which ends with the selection of the next state in
-        active lanes, unless there is no state.
+        Its `copies` and the opcode are not in its words and must precede it. Words: the
+        maximum number of rounds divided by 2^31, and the remainder; bytes from the
+        first of these words to the slots for `still`, to the body, and behind the loop;
+        the condition; those two slots; the body, which ends with the selection of the
+        next state in active lanes, unless there is no state.
 
         Args:
             region: Condition, body, number of state values, maximum number of rounds.
