@@ -208,7 +208,10 @@ def _begins(known: str, name: str) -> bool:
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Issue a warning that names the user's line: outside of dyn_ros and Python."""
+    """Issue a warning that names the user's line: outside of dyn_ros and Python.
+
+    Where warnings are errors, it is raised.
+    """
     frame, name = sys._getframe(1), "__name__"
     while frame.f_back and str(frame.f_globals.get(name)).split(".")[0] in _INSIDE:
         frame = frame.f_back

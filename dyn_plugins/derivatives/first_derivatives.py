@@ -235,6 +235,9 @@ def mass_matrix_inverse(model, q, mass_matrix):
 
     Inputs and outputs: those of MASS_MATRIX_INVERSE.
 
+    Args:
+        mass_matrix: Solver of MASS_MATRIX.
+
     Source: RBDA, section 6.5: H = L.T D L has no fill-in on a tree.
     """
     return joint_factors(model, mass_matrix(q)).inverse()

@@ -243,7 +243,10 @@ def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.
 
 
 def _arm(shapes: Shapes, k: int) -> float:
-    """Return a bound of the distance of shape k's core from its body's origin [m]."""
+    """Return a bound of the distance of shape k's core from its body's origin [m].
+
+    The core is the shape without its rounding by the radius shapes.size[k, 3].
+    """
     R, p = shapes.place[k, :9].reshape(3, 3), shapes.place[k, 9:]
     middle, half = shapes.bounds[k, :3], shapes.bounds[k, 3:]
     return float(np.linalg.norm(R @ middle + p) + np.linalg.norm(half))

@@ -98,8 +98,8 @@ def fit_consistent(
         D(J, J0) = tr(J0^-1 J) - log det(J0^-1 J) - 4
 
     J is the pseudo-inertia of a block and J0 its prior. D does not depend on the frame,
-    and grows without bound towards bodies without volume. It is small compared with the
-    weighted rows, and determines the parameters of bodies that the data do not.
+    and grows without bound towards bodies without volume. Its weight NEARNESS, 0.005,
+    is small beside the rows; it determines parameters of bodies that the data do not.
     Parameters outside of blocks have no such term: directions in which the cost is flat
     stay at the start. The problem is convex: Newton steps, projected on the bounds,
     converge to the optimum, and their cost does not depend on the number of rows.
@@ -378,10 +378,11 @@ def _lifted(ten: np.ndarray) -> np.ndarray:
 def _roundish(ten: np.ndarray) -> np.ndarray:
     """Return the ten parameters of a body with the same mass and centre of mass.
 
-    The principal values of its mass distribution about the centre are raised to THICK
-    times the largest one; if none is positive, as for a point mass, to THICK times
-    0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself. The
-    ten parameters, (10,), are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+    The principal values of its mass distribution about the centre are raised to 0.05
+    (THICK) times the largest one; if none is positive, as for a point mass, to 0.05
+    times 0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself
+    (1 kg, 0.01 kg·m², centred). The ten parameters, (10,), are m, m c, Ixx, Ixy, Iyy,
+    Ixz, Iyz, Izz.
     """
     if ten[0] <= 0:
         return USUAL

@@ -47,7 +47,7 @@ class Located:
 
     @property
     def packages(self) -> Packages:
-        """A new search for the packages of the robot, each time it is read."""
+        """A new search for the packages of the robot, at each access another one."""
         return Packages(self.paths, self.file)
 
 

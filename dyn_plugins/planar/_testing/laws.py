@@ -1,4 +1,8 @@
-"""Laws of planar chains, objects and tasks: each yields pairs that must agree."""
+"""Laws of planar chains, objects and tasks: each yields pairs that must agree.
+
+A law takes a trial: a solver under test with its system and a random state. The pairs
+are of arrays or numbers; errors of builds and calls of Programs pass through.
+"""
 
 from __future__ import annotations
 
