@@ -451,7 +451,8 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
     the derivative of Y by X, with a row for each entry of Y, column by column, and a
     column for each entry of X, in the order of the Program (row by row). For positions,
     both outputs and inputs, derivatives are taken in tangent displacements of nv
-    numbers. With `status`, zeros jac_status_X are last.
+    numbers. By an input that is not read it is zero. With `status`, zeros jac_status_X
+    are last.
 
     Args:
         function: Function to be differentiated.

@@ -329,7 +329,8 @@ class ResultFiles:
     ) -> Targets:
         """Create zarr arrays whose files have the rows of one chunk each.
 
-        Existing arrays of these names are replaced.
+        Existing arrays of these names are replaced. The group of several arrays is made
+        if it is missing.
 
         Args:
             shapes: Shape of each array.

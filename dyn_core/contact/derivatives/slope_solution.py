@@ -1,6 +1,13 @@
-"""Solution of the equations of a step for the derivatives of its velocity.
+"""Solution of the equations of a step for the derivatives of its velocity u.
 
-In the subset of machine_code; step_slopes.py has the equations.
+    inertia du = by_q dq + by_qd dqd + (dt + by_tau) dtau + by_mu dmu + C.T dlambda
+    A du + soft dlambda = c_q dq + c_qd dqd        the active rows
+
+The names are fields of SlopeArrays. J has a row for each row of the problem and n
+columns, the velocity coordinates; turned and before are the derivatives by q of J u
+and of J qd, with qd the velocity before the step. sigma is J u, weight the friction
+coefficient of a row, along the direction of slip. In the subset of machine_code;
+step_slopes.py derives the equations.
 """
 
 from __future__ import annotations
@@ -162,8 +169,9 @@ def _bias_slopes(
         above: At gap 0, 1 selects the side of an open gap, 0 of an overlap.
 
     Returns:
-        Derivative by the gap [1/s], and by the velocity of approach [1]: (0, e) if the
-        block rebounds, else the second is 0.
+        Derivative by the gap [1/s], and by the velocity of approach [1]: (0, e), with e
+        the restitution, if the block rebounds (its bias is e times the approach, which
+        is below -threshold), else the second is 0.
     """
     gap, approach, e = facts.gap[k], facts.approach[k], facts.restitution[k]
     rebound = e * approach
@@ -220,7 +228,8 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
         normal: Index of its normal row among the active rows.
         n: Number of velocity coordinates.
         slopes: Reads J, turned, sigma, weight and along; changes C[normal], inertia and
-            by_q; sets the three columns of the block in by_mu.
+            by_q; sets the three columns of the block in by_mu: sliding, torsion,
+            rolling.
     """
     rows, first, size = step.rows, step.rows.start[k], 0.0
     last = first + rows.count[k]

@@ -230,19 +230,21 @@ def find_corrections(
 
         M c = J.T p,   0 <= p  orthogonal to  J c + R p + bias >= 0
 
-    It has the form of a step with the velocity c and the impulses p.
+    It has the form of a step with the velocity c and the impulses p. Corrected are
+    contacts and limits with p > 0, and all other blocks but friction and prescribed
+    coordinates.
 
     Args:
         scene, step: Robot and world, and the problem, whose qd_next must be the
-            correction c. The impulses of step.rows are overwritten by p, which is zero
-            in blocks and rows that are not corrected.
+            correction c. The impulses p are read from step.normals.impulse, and
+            overwrite those of step.rows, zero in blocks and rows not corrected.
         blocks: Number of blocks.
         pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
             added.
         slopes: Reads the results of find_modes: `mode`, the modes of the velocities,
-            and `above`: a block that presses at gap 0 is corrected if it is 0. Sets
-            `mode` to CLOSED (3) for corrected blocks, else SEPARATE (0), and sets
-            pressed, known, columns and motions.
+            and `above`: a block that presses at gap 0 is corrected if it is 0, whatever
+            p is. Sets `mode` to CLOSED (3) for corrected blocks, else SEPARATE (0), and
+            sets pressed, known, columns and motions; axes and wrench are overwritten.
 
     Returns:
         AT_BOUNDARY (1) if a block is corrected that separates in the step, else SMOOTH

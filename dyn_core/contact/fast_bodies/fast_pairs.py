@@ -144,7 +144,7 @@ def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     place: in the order of elimination. Once five velocities (TURNS) have been used, the
     result is False, and nothing is stored.
 
-    scene, step, state: Robot and world; arrays; index of the state.
+    scene, step, state: Robot and world; arrays (fast.reach is overwritten); the state.
     """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:

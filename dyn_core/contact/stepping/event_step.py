@@ -469,9 +469,9 @@ class EventStep:
         """Solve a prepared problem; return its record, with all impulses.
 
         The record has the sum of the impulses of `impacts` and of the problem, and the
-        status of `impacts` unless that is CONVERGED. The warm start is the last impulse
-        of each constraint in a problem; the new ones, without those of `impacts`, are
-        stored for the next problem.
+        status of `impacts`; if that is CONVERGED, the problem's, with INFEASIBLE for a
+        MAX_ITERATIONS where that is proven. The warm start is the last impulse of each
+        constraint in a problem; the new ones, without those of `impacts`, are stored.
 
         Args:
             t, h: Start and duration [s]; h is 0 for an impact.

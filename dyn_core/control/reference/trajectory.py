@@ -1,4 +1,7 @@
-"""Joint trajectories: checked by make_trajectory, sampled at any time."""
+"""Joint trajectories: checked by make_trajectory, sampled at any time.
+
+In shapes k is the number of points, n the number of joints.
+"""
 
 from __future__ import annotations
 
@@ -125,9 +128,9 @@ class Trajectory:
         return (1 - share) * self.effort[k - 1] + share * self.effort[k]
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return start times (k,) and coefficients (k, 6, n) between two times.
+        """Return start times (p,) and coefficients (p, 6, n) of p pieces of a window.
 
-        The first start time is `start`, the others are the points before `end`.
+        The first start time is `start`, the others are the points between it and `end`.
         Coefficients are in ascending powers of the time since each start [s]. Before
         the first and after the last point the position is constant.
         """
@@ -218,9 +221,9 @@ def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
     powers above three count in `sample` only, not in `window` and `check`.
 
     Args:
-        times: Start time of each piece, and end time of the last, (k + 1,) [s].
-        pieces: Coefficients in ascending powers of the time since a piece began, (k, 6,
-            n).
+        times: Start time of each of p pieces, and end time of the last, (p + 1,) [s].
+        pieces: Coefficients in ascending powers of the time since a piece began, (p, 6,
+            n); not copied.
     """
     ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
     q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
