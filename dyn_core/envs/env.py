@@ -1,4 +1,7 @@
-"""A task as an environment of gymnasium."""
+"""A task as an environment of gymnasium.
+
+A state has ns numbers, an action na, an observation no: attributes of the task.
+"""
 
 from __future__ import annotations
 

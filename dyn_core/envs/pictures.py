@@ -1,7 +1,7 @@
 """Line drawings of tasks without a window, and videos. Needs the extra `plot`.
 
 They take milliseconds, where the shaded pictures of dyn_core.view take a tenth of a
-second, and show links that have no shapes.
+second, and show links that have no shapes. A state has task.ns numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rules of episodes that one environment and a vector of them share."""
+"""Rules of episodes that one environment and a vector of them share.
+
+A state has ns numbers, an action na, an observation no: attributes of the task.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Task environments as a VecEnv of Stable-Baselines3. Needs the extra `sb3`."""
+"""Task environments as a VecEnv of Stable-Baselines3. Needs the extra `sb3`.
+
+A state has ns numbers, an action na, an observation no: attributes of the task.
+"""
 
 from __future__ import annotations
 

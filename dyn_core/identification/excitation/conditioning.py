@@ -92,7 +92,7 @@ def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
     |Y_k|² below 1e-300 counts as that; the gradient of a zero column is zero.
 
     Args:
-        rows: Y, (rows, columns); the gradient has the same shape.
+        rows: Y, (rows, n), with the columns Y_k; the gradient has the same shape.
     """
     squares = np.maximum((rows * rows).sum(axis=0), TINY)
     return float(np.log(squares).mean()) / 2, rows / squares / len(squares)
@@ -109,7 +109,7 @@ def spread(rows: np.ndarray, power: float) -> Spread:
     `rows`, and the condition number.
 
     Args:
-        rows: Y, (rows, columns), without a zero column.
+        rows: Y, (rows, n), with the columns Y_k, none of them zero.
         power: p, 1 or more.
     """
     gram = rows.T @ rows

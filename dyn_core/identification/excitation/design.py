@@ -125,7 +125,7 @@ class DesignProblem:
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return the variables of `series`, (size, nv), for the scaled x, (count,).
+        """Return `series`' variables, (series.size, nv), for the scaled x, (count,).
 
         Row 0 has the positions at the start, which are self.start if given; the others
         are coefficients of the basis.

@@ -87,6 +87,6 @@ class Fourier:
 
 
 def _complement(row: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the complement of a row (n,), (n, n - 1)."""
+    """Return an orthonormal basis, columns (n, n - 1), of a row's complement, (n,)."""
     _, _, vt = np.linalg.svd(row[None] / np.linalg.norm(row))
     return np.asarray(vt[1:].T)

@@ -69,8 +69,8 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
         q, qd, qdd: Joint position, velocity, acceleration, (nv,).
         regressor, inverse_dynamics: Solvers in the slots.
         columns: Indices of columns, counted as ten of each body from body 1 on, then
-            damping of all joint coordinates, dry friction of all, and rotor inertia of
-            all.
+            damping of all bodies' joint coordinates, followers included, dry friction
+            of all, and rotor inertia of all.
         speeds: Speed v of each coordinate over which dry friction is smoothed; a tuple
             for each body, the base included [rad/s | m/s].
 
@@ -234,8 +234,8 @@ def point_programs(
 ) -> RowsAndPull:
     """Return the Program of moving_points and the Program of its gradient.
 
-    `rows`(q) returns the world positions of the points, (3 n,) [m]. `pull`(q, weights)
-    returns the gradient of weights . rows by q, (nv,).
+    `rows`(q) returns x, y, z in the world of each point in turn, (3 points,) [m].
+    `pull`(q, weights) returns the gradient of weights . rows by q, (nv,).
 
     Args:
         model: Robot with joints of one coordinate.

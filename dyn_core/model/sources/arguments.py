@@ -169,7 +169,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
-    """Return (R, p) of a typed position [m] and --rpy [rad].
+    """Return (R, p) of a typed position [m] and --rpy [rad]: Matrix (3, 3), Vector.
 
     Issues a DynWarning if an angle is more than a turn: it may be in degrees.
     """

@@ -193,7 +193,8 @@ class PlanarObject(System):
         """Return qdd from the accelerations of its chain.
 
         Args:
-            alpha: Of the joint angles, n-1 [rad/s²]; the number is not checked.
+            alpha: Of the angles of the chain's joints but the last [rad/s²]; the number
+                is not checked.
             a0: Of joint 0, 2 [m/s²]; used only if there is a cart.
             split: Whether rods of the chain are split, as given to to_chain.
 

@@ -107,6 +107,8 @@ class Rods:
 
             I/(L c),  m - I/(c (L - c)),  I/(L (L - c))
 
+        at start, c and end of a rod of length L, mass m and inertia I.
+
         Args:
             p: Parameters by name; make_chain checks them only if all are floats.
             split: Whether rods are split.
@@ -231,7 +233,8 @@ class Rods:
 
         Args:
             p: Parameters by name.
-            alpha: Acceleration of each joint angle [rad/s²].
+            alpha: Acceleration of the angle of each of the chain's joints but the last
+                [rad/s²].
             a0: Acceleration of joint 0, 2 [m/s²]; ignored without a cart.
             split: Whether rods are split.
 
