@@ -374,7 +374,8 @@ class ClassicPendulum(PendulumSwingUp):
     def reward(self, before: Any, action: Any, after: Any) -> Any:
         """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
 
-        theta is wrapped to [-pi, pi), tau is `action`, clipped to its bounds [N·m].
+        theta is wrapped to [-pi, pi). `action`, (tau,) [N·m], must be within its bounds
+        already.
         """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
@@ -391,6 +392,7 @@ class ClassicPendulum(PendulumSwingUp):
 class ClassicAcrobot(AcrobotSwingUp):
     """Swing the tip a link's length above the support, as Acrobot-v1 does.
 
+    The state is theta1 (from the horizontal), theta2 (relative to it), their rates.
     Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8 m/s². After each step
     the angles are wrapped and the rates clipped to 4 pi and 9 pi rad/s. The reward is
     -1 for every step, 0 for the step that reaches the height and ends the episode.

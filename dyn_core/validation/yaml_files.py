@@ -1,5 +1,7 @@
 """Reader of YAML, bounded in file size, nesting depth and number of values; a dumper.
 
+The bounds are SIZE (1,000,000 bytes), DEPTH (32) and VALUES (20,000).
+
 It reads plain data only: mappings, lists, strings, numbers, booleans and null; keys are
 no lists or mappings. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`, `010`
 and `1:30` are strings. Also yes, no, on and off are booleans. An alias counts each time

@@ -22,7 +22,8 @@ coordinates at or above it; IC, BC and fC belong to d's body, s is its motion.
     p = IC s,   r = BC.T s,   N1 m = m x* p,   N2 m = m x* r
 
 M2, B and N2 act on angular velocities only. The coordinates above d are stacked, once
-for each chain of the tree.
+for each chain of the tree. Arguments: m is the Motions of the state (_contraction.py),
+not a coordinate; coordinates are Coordinates (_chains.py), a path a tuple of them.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""The task of moving an arm's hand to a goal; no contacts."""
+"""The task of moving an arm's hand to a goal; no contacts.
+
+RobotRows have n rows, one for each environment.
+"""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Viewer:
     Attributes:
         address: URL for a browser.
         stage: Nodes of the scene.
-        state: Current state, (n,).
+        state: Current state of the scene, which has n numbers, (n,).
         time: Time of the replay, since its start [s].
         playing: Whether the replay runs.
         speed: Speed of the replay relative to real time.
