@@ -63,7 +63,7 @@ def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
     Args:
         model, q, qd, qdd: Robot and motion, nq, nv and nv.
         f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rows, multipliers: LoopRows, and their multipliers, m.
+        rows, multipliers: LoopRows, and the multiplier of each.
         options: Tuple of coordinates, part and gravity of joint_reactions. With another
             part than whole, linearly dependent columns of S raise SingularError when
             the Program runs.

@@ -1,7 +1,7 @@
 """Semi-implicit time step, projected on closed loops.
 
 An inertia that is singular, also with the loops, raises SingularError when the Program
-runs.
+runs. m is the number of rows of all loops.
 """
 
 from dyn_core.authoring import (
@@ -90,9 +90,10 @@ def projected(model, q, qd, dt, correct):
 def projection(model, dependent, tolerance=DRIFTING):
     """Return a function correct(model, q, rows), which projects on closed loops.
 
-    `correct` returns a function of changes of the rows, m. Its result is the smallest
-    change of coordinates in the metric of H, nv, that causes these changes; to close
-    loops, pass minus the residuals.
+    `correct` takes the Model, q (nq) and the LoopRows at q, and returns a function of
+    changes of the rows, m. Its result is the smallest change of coordinates in the
+    metric of H, nv, that causes these changes; to close loops, pass minus the
+    residuals.
 
     Args:
         model: Robot.

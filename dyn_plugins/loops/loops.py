@@ -2,8 +2,8 @@
 
     H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = 0
 
-Rows of A are forces on bodies, whose responses come from the articulated inertias of
-the tree. Only A H^-1 A.T (m x m) is factored, no matrix of size nv. Robots in which
+The m rows of A are forces on bodies, whose responses come from the articulated inertias
+of the tree. Only A H^-1 A.T (m x m) is factored, no matrix of size nv. Robots in which
 loops alone determine the motion of a body without inertia need dense algebra
 (_dense.py). In forward and hybrid dynamics, an inertia that is singular, also with the
 loops, raises SingularError when the Program runs.
@@ -100,8 +100,9 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
 
         lambda = -(A_v H_vv^-1 A_v.T)^-1 (A qdd_r + dA/dt qd + 2 a A qd + b² f)
 
-    with qdd_r of the open tree. If rows depend on each other, the Program raises
-    SingularError, which names one of them; a singular joint inertia raises it, too.
+    with qdd_r of the open tree, and v the coordinates that are not prescribed. If rows
+    depend on each other, the Program raises SingularError, which names one of them; a
+    singular joint inertia raises it, too.
 
     Args:
         model: Robot, with the joint friction and springs that act.
@@ -223,7 +224,8 @@ def loop_hybrid_dynamics(
 
     Args:
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
-        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        alpha, beta: Baumgarte's rates [1/s]; -2 alpha A qd - beta² f is added to the
+            right side; 0: none.
         dependent: Treatment of rows that depend on each other for the free coordinates:
             refuse: a SingularError; least_norm: least joint forces or multipliers.
         objective: Selected solution with least_norm: torque: least joint forces; force:

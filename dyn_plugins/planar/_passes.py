@@ -4,7 +4,8 @@ Joint i responds to the force F and the couple tau from link i-1 by
 
     a_i = A F + bw tau + b,        alpha_i = bw . F + qw tau + q
 
-where alpha_i is the angular acceleration of link i. A and (bw, qw) are inverse inertias
+where alpha_i is the angular acceleration of link i. A chain has n joints and n-1 links,
+counted from 0; link i is between joints i and i+1. A and (bw, qw) are inverse inertias
 of the rest of the chain, computed from its end to its start. Link i transmits
 
     G = r phi + L (tau - tau'),    a_i = W (F_e + F - K G - ...) + w
@@ -284,7 +285,8 @@ def _carried(model, i, errors, Y, y, kind):
         model: Planar chain.
         i: Index of the joint.
         errors: Round-off of Q11 and Q22.
-        Y, y: U Q^-1 and Q^-1 c.
+        Y: The two columns of (U1, U2) Q^-1, a pair of Vectors.
+        y: Q^-1 c, a pair.
         kind: FREE, LINE or GUIDED of the joint.
     """
     e1, e2 = errors

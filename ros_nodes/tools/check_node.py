@@ -1,6 +1,6 @@
 """`dyn check-node`: injects faults one by one and checks the reaction of the nodes.
 
-Tolerances: MARGIN (0.1 s) of times, SAME (1e-6) of efforts.
+Tolerances: MARGIN (0.1 s) of times, SAME (1e-6) of efforts. n is the number of joints.
 """
 
 from __future__ import annotations

@@ -412,7 +412,10 @@ def _check_tool(arguments: argparse.Namespace) -> None:
 
 
 def of_rpy(rpy: Sequence[float]) -> list[float]:
-    """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad]."""
+    """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad].
+
+    A DynWarning is issued if an angle is more than a turn.
+    """
     R, _ = typed_pose((0.0, 0.0, 0.0), rpy)
     return [float(x) for x in quaternion(R)]
 
