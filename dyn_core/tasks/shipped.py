@@ -375,7 +375,7 @@ class ClassicPendulum(PendulumSwingUp):
         """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
 
         theta is wrapped to [-pi, pi). `action`, (tau,) [N·m], must be within its bounds
-        already.
+        already; `after` is not used.
         """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)

@@ -195,7 +195,7 @@ class Task(System):
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods or links in a state, (k, 2) [m], from joint 0 on.
+        """Return x, y of the ends of k - 1 rods or links, (k, 2) [m], from joint 0 on.
 
         Args:
             state: State, (ns,).
@@ -363,7 +363,7 @@ class ObjectTask(Task):
         return np.array(self.home) + np.array(self.spread) * drawn
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return x, y of the ends of the rods in a state, (k, 2) [m], from joint 0 on.
+        """Return x, y of the ends of k - 1 rods, (k, 2) [m], from joint 0 on.
 
         Raises:
             ModelError: The object has no equivalent mechanism of rods.

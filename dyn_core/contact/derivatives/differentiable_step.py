@@ -322,8 +322,8 @@ class DifferentiableStep:
     def _fill_dense(self, tied: _Tied, record: StepRecord) -> None:
         """Set tied.ends.dense, derivatives by q of the rows of loops and ball limits.
 
-        It is (rows, nv, nv), the last axis by q. Nothing is done if the step has no
-        such block.
+        It is (rows, nv, nv), the last axis by q, at record.q. Nothing is done if the
+        step has no such block.
         """
         scene = self._step.setup.scene
         last = -len(scene.joints.role)

@@ -115,7 +115,7 @@ class StepLog(NamedTuple):
 
 
 class RowOutcomes(NamedTuple):
-    """Results of the last step of each state.
+    """Results of the last step of each of n states.
 
     Attributes:
         status: Index in residuals.STATUSES, (n,); NO_RESULT for a state that failed.

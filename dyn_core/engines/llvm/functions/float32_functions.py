@@ -3,7 +3,7 @@
 Sines and cosines have polynomials of their own: at most 1 ulp of float32 on
 [-1e4, 1e4]. Beyond, and without fused multiply-add, the float64 functions are rounded;
 so are all other functions, which few algorithms use. A value has the same bits in every
-lane and alone.
+lane and alone. A number of float32 lanes is of the type Lanes, of float64 lanes an int.
 
 Source: the polynomials are from Cephes (S. L. Moshier, Methods and Programs for
 Mathematical Functions, 1989), single precision; pi/2 in three parts after W. J. Cody

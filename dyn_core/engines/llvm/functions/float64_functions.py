@@ -6,7 +6,8 @@ Largest errors on samples, against 80-bit references [ulp], with fused multiply-
     exp, log    1.0          atan2   1.0          asin, acos   1.0          tanh   1.3
 
 No function of a library is called. Special values follow C99 Annex F. Each lane has
-the bits of a single value.
+the bits of a single value. A number of float32 lanes is of the type Lanes, a subclass
+of int; any other int is a number of float64 lanes.
 
 Source: the polynomials are from fdlibm (K. C. Ng, Sun Microsystems, 1993), for tanh
 from S. L. Moshier, Methods and Programs for Mathematical Functions, 1989; pi/2 in three
