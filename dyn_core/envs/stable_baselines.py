@@ -133,9 +133,10 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         self.vector.close()
 
     def get_images(self) -> Any:
-        """Return a picture for each environment; without render mode a list of None.
+        """Return a tuple with a picture for each environment.
 
-        A picture is (400, 600, 3) uint8.
+        A picture is (400, 600, 3) uint8. Without render mode, it is a list with None
+        for each.
 
         Raises SettingError if there is a render mode, and reset was not called yet.
         """

@@ -82,8 +82,8 @@ def constraint_forces(model, rows, multipliers):
         multipliers: lambda, m.
 
     Returns:
-        Force on each body, nb + 1, body coordinates, where entry 0, of the base, is
-        zero; joint forces, nv.
+        List of Forces on the bodies, nb + 1, body coordinates, where entry 0, of the
+        base, is zero; Vector of joint forces, nv.
     """
     forces = [Force.zero()] * (model.nb + 1)
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]

@@ -56,7 +56,7 @@ def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
 
     Args:
         model: Planar chain.
-        kind: FREE, LINE or GUIDED of each joint, n.
+        kind: FREE (0), LINE (1) or GUIDED (2) of each joint, n.
         s, a_w: Unit normals of lines, and accelerations of supports [m/s²], Matrices n
             x 2.
         active: Nonzero for angles with a prescribed acceleration, n.
@@ -226,6 +226,11 @@ def _joint(model, i, r, L, modes, after):
 
 def _mobility(i, M, modes):
     """Return W, 2 x 2 [1/kg], and w [m/s²] of a joint: free, on a line, or guided.
+
+        free: M^-1, 0;   line: t t.T / (t.M t), s (s.a_w);   guided: 0, a_w
+
+    with the unit normal s of the line, t = s turned by +90 degrees, and the
+    acceleration a_w of the support.
 
     Args:
         i: Index of the joint.

@@ -186,7 +186,8 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
     They are read from the parameter file, then the robot, an initial position and short
     periods of diagnostics are set; without --params, the file is demo.yaml and gravity
-    is OBLIQUE. effort_timeout is twice state_timeout if the file sets only the latter.
+    is (4.9, 3.9, -7.6) m/s². effort_timeout is twice state_timeout if the file sets
+    only the latter.
 
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.
@@ -226,10 +227,11 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
     """Return the features that some faults need but are missing.
 
-    "age": max_state_age is 0. "limits": a parameter of STATE_BOUNDS is set, or a joint
-    lacks position limits or a finite velocity limit above 0. "cartesian": the mode has
-    no topic target_pose. MOVING: the mode follows no trajectories. "solver": its law
-    has another solver than one of INVERSE_DYNAMICS. Empty: nothing is missing.
+    "age": max_state_age is 0. "limits": position_slack, velocity_factor or
+    velocity_mismatch is set, or a joint lacks position limits or a finite velocity
+    limit above 0. "cartesian": the mode has no topic target_pose. "moving": the mode
+    follows no trajectories. "solver": its law has another solver than one of inverse
+    dynamics. Empty: nothing is missing.
 
     Args:
         parameters: Parameters by node.
@@ -373,7 +375,7 @@ def _empty_domain() -> Iterator[Any]:
     not restored.
 
     Raises:
-        DynError: No such domain was found in TRIES attempts, or ROS 2 does not start.
+        DynError: No such domain was found in 10 attempts, or ROS 2 does not start.
     """
     from ros_nodes.tools.live import connect
 
@@ -387,7 +389,7 @@ def _empty_domain() -> Iterator[Any]:
 
 
 def _flipped(fault: Fault, seed: int) -> FaultResult:
-    """Return the result of bit flips in a kernel, tried in a process without ROS.
+    """Return the result of 60 bit flips in a kernel, tried in a process without ROS.
 
     It has neither time nor bound, and fails if the process ends with another status
     than 0; how long it takes is not limited. `said` counts the outcomes, or is the last
@@ -415,9 +417,10 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
 def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
     """Return the result of a fault; repeat the fault where the machine has paused.
 
-    A busy machine suspends a process now and then: a late reaction is then no failure
-    of the nodes. A wrong effort (WRONG) is never repeated. After REPEATED (5) attempts
-    the last result is returned, with the pause in its reason.
+    A pause is a wait for a processor of at least 0.02 s (BUSY). A busy machine suspends
+    a process now and then: a late reaction is then no failure of the nodes. A wrong
+    effort (WRONG) is never repeated. After REPEATED (5) attempts the last result is
+    returned, with the pause in its reason.
 
     Args:
         stand: A FaultStand.

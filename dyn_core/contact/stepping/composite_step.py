@@ -8,7 +8,9 @@ Programs, the first and the last stage. `step_rows` does the stages between them
 several states one after the other. Solvers of matrices, and impacts by other laws than
 Newton's, are called in Python.
 
-In the subset of machine_code.
+A status is an index in residuals.STATUSES: CONVERGED (0), MAX_ITERATIONS (1),
+INFEASIBLE (2), RAY (3), NOT_UNIQUE (4), NO_BUFFER (5), WEDGED (6) or frozen friction
+(7); or RAISED (-1). In the subset of machine_code.
 """
 
 from __future__ import annotations
@@ -214,7 +216,7 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log from the step and its end state; return DONE or FAILED.
+    """Fill the log from the step and its end state; return DONE (0) or FAILED (1).
 
     FAILED: the end state is not finite; the impulses of earlier steps are deleted, and
     the log is not valid.
@@ -337,11 +339,10 @@ def solve_state(
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
     solved again without them; if that succeeds, WEDGED is returned. A problem that is
     still not solved gets impulses that add no energy. Where the solver ends with
-    MAX_ITERATIONS or RAY,
-    friction is frozen, and the status is the one that freeze_friction returns, not the
-    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled by the
-    factor in [0, 1] of least energy, and the status stays. RAISED: a solver in Python
-    raised an error.
+    MAX_ITERATIONS or RAY, friction is frozen, and the status is the one that
+    freeze_friction returns, not the solver's. Where it ends with INFEASIBLE or
+    NO_BUFFER, the impulses are scaled by the factor in [0, 1] of least energy, and the
+    status stays. RAISED: a solver in Python raised an error.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. The impulses

@@ -1,6 +1,7 @@
 """The task of moving an arm's hand to a goal; no contacts.
 
-RobotRows have n rows, one for each environment.
+RobotRows have n rows, one for each environment. HOME is (0, -0.4, 0, -2, 0, 1.6, 0)
+rad; goals are from NEAR, (0.35, -0.35, 0.2) m, to FAR, (0.65, 0.35, 0.7) m.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Stage: the bodies of a VisualScene as nodes of viser, which a browser shows."""
+"""Stage: the bodies of a VisualScene as nodes of viser, which a browser shows.
+
+LAYERS are visual, collision, inertia, centre of mass, frames and contact forces.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +211,7 @@ class Stage:
 
 
 def _sky() -> np.ndarray:
-    """Return the background, a vertical gradient, (rows, 2, 3) uint8."""
+    """Return the background, a vertical gradient, (64, 2, 3) uint8, RGB."""
     share = np.linspace(0.0, 1.0, 64)[:, None, None]
     rows = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     return np.asarray(np.round(255 * np.repeat(rows, 2, axis=1)), np.uint8)

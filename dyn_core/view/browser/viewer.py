@@ -1,4 +1,7 @@
-"""Viewer: a VisualScene in a browser, with sliders, switches, time line, curves."""
+"""Viewer: a VisualScene in a browser, with sliders, switches, time line, curves.
+
+LAYERS are visual, collision, inertia, centre of mass, frames and contact forces.
+"""
 
 from __future__ import annotations
 
