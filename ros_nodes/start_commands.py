@@ -276,9 +276,10 @@ def _chain(name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the ROS arguments (-p NAME:=JSON) for --package-path and --xacro-argument.
+    """Return the ROS arguments for --package-path and --xacro-argument.
 
-    The list is empty if neither option was given.
+    They are "-p", "NAME:=JSON" for each, with the names package_paths and
+    xacro_arguments. The list is empty if neither option was given.
 
     Args:
         arguments: Parsed options of `dyn up`.

@@ -317,6 +317,7 @@ def library(
         ShapeError: A constant is no input, or has another shape.
         ValueError, TypeError: A constant is no array of numbers.
         CompileError: There is no C compiler to link with, or it fails.
+        OSError: The folder cannot be made.
     """
     kernels = _kernels(program, name, constants or {}, hessian, status)
     if kernels.plain:
@@ -595,6 +596,7 @@ def _linked(folder: Path, kernels: _LibraryParts) -> Path:
 
     Raises:
         CompileError: There is no C compiler, or it fails.
+        OSError: The folder cannot be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"

@@ -267,7 +267,7 @@ def _mobility(i, M, modes):
 
 
 def _pivot_errors(model, i, error):
-    """Return the round-off of Q11 and of Q22 of link i.
+    """Return the round-off of Q11 [1/kg] and of Q22 [1/(kg·m²)] of link i, a pair.
 
     error: Round-off of A [1/kg] and of qw [1/(kg·m²)] of the next joint.
     """

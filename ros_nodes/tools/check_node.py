@@ -270,7 +270,8 @@ def _lacks(fault: Fault, lacking: list[str]) -> bool:
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
     """Return the largest change of each effort in a second, (n,) [N·m/s | N/s].
 
-    It is the parameter effort_slew; if unset, the effort limit in FULL_EFFORT (0.05 s).
+    It is the parameter effort_slew, a list in which one number stands for all; if
+    unset or empty, the effort limit in FULL_EFFORT (0.05 s).
 
     Args:
         control: Parameters of the controller by name.

@@ -401,7 +401,8 @@ def _contact_rows(
 ) -> None:
     """Set the rows of J of block k, a contact: d . (C_a - C_b) at its point.
 
-    Rows 0 to 2 have the linear part of the columns C, rows from 3 on the angular part.
+    d is the normal, the first or the second tangent, in turn. Rows 0 to 2 have the
+    linear part of the columns C of both bodies, rows from 3 on the angular part.
     Entries outside of the block's support are not changed.
 
     Args:

@@ -140,7 +140,8 @@ class ContactModel:
     def _loops(self) -> Program[Any] | None:
         """Program of the loops' constraints, compiled on first use; None without loops.
 
-        Its inputs are q and qd; see _loop_constraints.
+        Its inputs are q and qd; its outputs the residuals of the m rows, their Jacobian
+        A, (m, nv), and their bias dA/dt qd.
         """
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None

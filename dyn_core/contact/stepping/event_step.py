@@ -363,7 +363,7 @@ class EventStep:
         forces: Forces,
         h: float,
     ) -> StepReport:
-        """Return the report of a motion without constraints.
+        """Return the report of a motion without constraints: converged, no residuals.
 
         Args:
             t, h: Start and duration [s].

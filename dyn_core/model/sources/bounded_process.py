@@ -266,7 +266,7 @@ def _how_it_ended(status: int, seconds: float) -> str:
     """Return why a job ended without a result, as a clause that begins with a verb.
 
     `status` is the exit status of its process, negative for a signal. -SIGXCPU means
-    more than `seconds` of CPU time, _NO_MEMORY too much memory, any other (SIGKILL,
+    more than `seconds` of CPU time, _NO_MEMORY (2) too much memory, any other (SIGKILL,
     too) that the job ended its process.
     """
     if status == -signal.SIGXCPU:

@@ -564,7 +564,7 @@ def _origin(joint: JointFacts) -> Problems:
 
     Codes: far-origin, angles-in-degrees, rounded-angle. Far is 100 m (ABSURD) or more
     from the parent. Angles look like degrees if one exceeds a full turn; if not, each
-    that is beyond 1 rad and almost, but not exactly, a multiple of a quarter turn is
+    that is beyond 1 rad, and 1e-5 to 2e-3 rad off a multiple of a quarter turn, is
     yielded.
     """
     distance = math.hypot(*joint.xyz)

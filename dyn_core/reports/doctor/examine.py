@@ -94,7 +94,8 @@ def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
 def _first_effort(joint: JointFacts) -> tuple[str, str]:
     """Return owner and fact of a joint without effort limit, equal to check_joints.
 
-    The report then merges both findings.
+    They are "joint 'NAME'", and "effort is 0" or "effort is not given". The report then
+    merges both findings.
     """
     absent = "0" if "effort" in joint.limits else "not given"
     return f"joint '{joint.name}'", f"effort is {absent}"
