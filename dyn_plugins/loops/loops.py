@@ -79,7 +79,7 @@ def constraint_forces(model, rows, multipliers):
     Args:
         model: Robot.
         rows: LoopRows.
-        multipliers: lambda, m.
+        multipliers: lambda, one for each row; ValueError for another number.
 
     Returns:
         List of Forces on the bodies, nb + 1, body coordinates, where entry 0, of the

@@ -266,7 +266,7 @@ def core_radius(shapes: Shapes, k: int) -> float:
 
 @machine_code
 def distance(x: FloatArray, pose: FloatArray) -> float:
-    """Return the distance of x, (3,), from the origin of a pose, (12,) [m]."""
+    """Return the distance of x, (3,), from a pose's origin, its entries 9 to 11 [m]."""
     a, b, c = x[0] - pose[9], x[1] - pose[10], x[2] - pose[11]
     return math.sqrt(a * a + b * b + c * c)
 

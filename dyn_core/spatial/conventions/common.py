@@ -51,6 +51,8 @@ def swap_blocks(x: Any) -> np.ndarray:
 def first_columns(free: Any, n: int) -> list[int]:
     """Return the first columns of free joints in a Jacobian of n columns, as a list.
 
+    `free` is an iterable of these columns, such as a mapping with them as keys.
+
     Raises:
         ShapeError: `free` is text or one number, or an entry is below 0 (columns are
             not counted from the end), or fewer than six columns begin at it.
