@@ -319,8 +319,13 @@ class EpisodeRules:
             ShapeError: Shape or dtype is wrong, or an index is no choice.
             NonFiniteError: A number is NaN or infinite.
         """
-        array, rows = np.asarray(actions), self._rows
+        rows = self._rows
         name = "actions" if rows else "action"
+        try:
+            array = np.asarray(actions)
+        except ValueError as error:  # ragged
+            shape = f"numbers of shape {(*rows, self.task.na)}"
+            raise ShapeError(name, shape, "rows of different lengths") from error
         if self.task.choices is not None:
             last = len(self._table) - 1
             wanted = f"whole numbers of shape {rows}" if rows else "a whole number"

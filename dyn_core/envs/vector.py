@@ -188,7 +188,6 @@ class TaskVectorEnv(
 
         Raises:
             ShapeError, NonFiniteError: An action is invalid.
-            ValueError: The actions are ragged.
             NonFiniteError: A motion diverged, and divergence is "raise"; all states and
                 counts of steps stay as before.
             SettingError: Neither reset nor set_state was called yet.

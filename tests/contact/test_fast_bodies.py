@@ -6,6 +6,7 @@ from contact_bodies import box, joint, link, robot, sphere
 from step_scenes import free_bodies, places, quadruped
 
 import dyn_core as dyn
+from dyn_core.contact.fast_bodies import fast_rows
 from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
@@ -366,3 +367,10 @@ def test_a_walking_robot_has_no_fast_pairs():
     fast = []
     run(arrays, scene.q, scene.qd, 50, lambda q, qd, r: fast.append(r.fast))
     assert fast == [None] * 50
+
+
+def test_an_infinite_angle_has_no_sine():
+    """It was halved for ever: a body's rotation may overflow."""
+    for angle in (np.inf, np.nan):
+        assert np.isnan(fast_rows.turn_terms(angle)).all()
+    fast_rows.turn_terms(1e300)  # ends

@@ -64,6 +64,14 @@ def test_what_a_command_line_sets(change):
     assert "did you mean 'gains.joint1.p'" in change("gains.jiont1.p", "3.0")
 
 
+@pytest.mark.parametrize("text", ["[2020-13-45]", "[1, !!int x]", "[" * 3000])
+def test_text_that_yaml_cannot_convert_is_no_list_of_numbers(text):
+    """PyYAML passes on errors of Python: they ended in the callback of the node."""
+    from ros_nodes.base.parameter_node import written_numbers
+
+    assert written_numbers(text) is None
+
+
 def test_numbers_that_yaml_reads_as_text(change):
     """`1e-06` is a double where a double is declared, alone and in lists."""
     node = change.node
@@ -74,14 +82,7 @@ def test_numbers_that_yaml_reads_as_text(change):
     # What is not written as a number stays what it is, and is refused.
     for written in ("1e-06x", "abc", "3", "'3.0'"):
         assert "expected 'Type.DOUBLE'" in change("gains.joint1.p", written)
-    for written in (
-        "[1e-06, abc]",
-        "[1e-06, 3]",
-        "[1e-06",
-        "1e-06",
-        "[a, b]",
-        "[2020-13-45]",
-    ):
+    for written in ("[1e-06, abc]", "[1e-06, 3]", "[1e-06", "1e-06", "[a, b]"):
         assert "expected 'Type.DOUBLE_ARRAY'" in change("envelope.joint_power", written)
     assert "inf" in change("gains.joint1.p", "1e999")
     assert node.value("gains.joint1.p") == 5.0

@@ -304,7 +304,8 @@ def test_bad_input_is_refused_in_words():
     for action in (2, -1, 0.5, [1], None):
         with pytest.raises(dyn.ShapeError, match="a whole number 0..1"):
             discrete.step(action)
-    for action in (np.zeros(3), np.zeros((2, 1)), np.full((3, 1), "x")):
+    ragged = [[0.0], [0.0, 1.0], [0.0]]
+    for action in (np.zeros(3), np.zeros((2, 1)), np.full((3, 1), "x"), ragged):
         with pytest.raises(dyn.ShapeError, match=r"numbers of shape \(3, 1\)"):
             many.step(action)
     with pytest.raises(dyn.NonFiniteError, match="rows 1"):

@@ -74,10 +74,10 @@ def move_to_origin(motion: FloatArray, pose: FloatArray) -> None:
 
 @machine_code
 def turn_terms(angle: float) -> tuple[float, float]:
-    """Return sine and versine, 1 - cos, of an angle >= 0 [rad]."""
+    """Return sine and versine, 1 - cos, of an angle >= 0 [rad]; NaN of infinity."""
     # Halve the angle until the series are exact to rounding, then double it again.
     x, halves = angle, 0
-    while x > 0.25:
+    while x > 0.25 and halves < 1100:  # infinity stays; 1026 suffice for others
         x, halves = x / 2.0, halves + 1
     u = x * x
     s = x * (1.0 - u / 6.0 * (1.0 - u / 20.0 * (1.0 - u / 42.0 * (1.0 - u / 72.0))))
