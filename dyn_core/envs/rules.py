@@ -324,8 +324,8 @@ class EpisodeRules:
         try:
             array = np.asarray(actions)
         except ValueError as error:  # ragged
-            shape = f"numbers of shape {(*rows, self.task.na)}"
-            raise ShapeError(name, shape, "rows of different lengths") from error
+            wanted = f"numbers of shape {(*rows, self.task.na)}"
+            raise ShapeError(name, wanted, "rows of different lengths") from error
         if self.task.choices is not None:
             last = len(self._table) - 1
             wanted = f"whole numbers of shape {rows}" if rows else "a whole number"

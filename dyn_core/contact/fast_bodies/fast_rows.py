@@ -74,7 +74,10 @@ def move_to_origin(motion: FloatArray, pose: FloatArray) -> None:
 
 @machine_code
 def turn_terms(angle: float) -> tuple[float, float]:
-    """Return sine and versine, 1 - cos, of an angle >= 0 [rad]; of infinity none is finite."""
+    """Return sine and versine, 1 - cos, of an angle >= 0 [rad].
+
+    Those of infinity are infinite.
+    """
     # Halve the angle until the series are exact to rounding, then double it again.
     x, halves = angle, 0
     while x > 0.25 and halves < 1100:  # infinity stays; 1026 suffice for others
