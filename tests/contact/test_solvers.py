@@ -464,6 +464,7 @@ BAD = (
     ({"layout": ["joint"]}, "kind 'joint'; valid: bilateral"),
     ({"layout": [("contact", 5)]}, r"block 0 \(contact\): 5 rows; valid: 1, 2, 3, 4, 6"),
     ({"ids": ("a", "b")}, "ids: 2; valid: 1, one per block"),
+    ({"ids": "a"}, "ids: 'a'; valid: 1 of them"),
     ({"ids": ([],)}, "ids: .*unhashable"),
     ({"layout": ["box"] * 3, "ids": ("a", "b", "a")}, "ids: 'a' occurs twice"),
     ({"bias": np.inf}, r"bias\[0\]"),

@@ -159,13 +159,13 @@ def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
         field: "ids" or "names"; ids must be unique.
 
     Raises:
-        ModelError: They are not iterable, their number is not the number of blocks, an
+        ModelError: They are text or not iterable, their number is not the number of blocks, an
             id or a name is not hashable, or an id occurs twice.
     """
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
         return None
-    if not isinstance(labels, Iterable):
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise ModelError(f"{field}: {shown(labels)}; valid: {count} of them", field)
     labels = tuple(labels)
     if len(labels) != count:
