@@ -159,8 +159,8 @@ def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
         field: "ids" or "names"; ids must be unique.
 
     Raises:
-        ModelError: They are text or not iterable, their number is not the number of blocks, an
-            id or a name is not hashable, or an id occurs twice.
+        ModelError: They are text or not iterable, their number is not the number of
+            blocks, an id or a name is not hashable, or an id occurs twice.
     """
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
