@@ -554,7 +554,8 @@ def for_build_systems(
     """Return the files for CMake and pkg-config, contents by name.
 
     The names are PREFIXConfig.cmake and PREFIX.pc. There is none of them for a
-    WebAssembly module, which is never linked, and no pkg-config file for C source.
+    "shared" WebAssembly module, which is never linked, and no pkg-config file for C
+    source.
 
     Args:
         x: Interface of the export.

@@ -143,7 +143,8 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 def _tracking(record: MotionRecord) -> ReportSection:
     """Return the section about the tracking error of each coordinate.
 
-    Root mean square, largest absolute value with its time, signed mean, and a figure.
+    Root mean square, largest absolute value with its time, signed mean, and a figure of
+    position minus reference, see tracking_error.
     The run must have rows and q_ref. NaN, where there is no reference, is left out; a
     coordinate that has no reference at all gets 0.
     """

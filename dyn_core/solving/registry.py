@@ -323,7 +323,7 @@ class Registry:
         raise SignatureError(unknown_name("problem", name, sorted(self._problems)))
 
     def problems(self) -> list[Signature]:
-        """Return all kinds of problem, sorted by name."""
+        """Return the kinds of problem registered so far, sorted by name."""
         return [self._problems[name] for name in sorted(self._problems)]
 
     def laws(self, problem: str | Signature) -> tuple[Law, ...]:

@@ -168,8 +168,8 @@ def _solved(A, b, x, active, sliding, ways):
     Args:
         A, b: Scaled matrix and offset.
         x: Impulses of rows at bounds; zero for others; not changed.
-        active: Rows with u = 0.
-        sliding: Pairs (rows, friction coefficient) of sliding contacts.
+        active: Rows with u = 0, without the normals of sliding contacts.
+        sliding: Pairs (rows, friction coefficient) of sliding contacts, normal first.
         ways: Their directions of sliding, of length one.
     """
     rows = active + [r[0] for r, _ in sliding]
