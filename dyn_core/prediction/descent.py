@@ -173,7 +173,7 @@ class Search:
     Attributes:
         state: PlanState; of an Iteration, or of one lane of PlanLanes.
         wanted: Name of the work that the search waits for, a method of Iteration and
-            of PlanLanes, and its arguments.
+            of PlanLanes, and its arguments; the first one from the start on.
         result: The plan, when the search has ended.
     """
 

@@ -335,6 +335,8 @@ class RobotPlant(SimulatedPlant):
     def _step(self, t: float, dt: float) -> None:
         """Advance q and qd by one substep of length dt [s] from time t [s].
 
+        _move may set more, such as applied_effort, also where it fails.
+
         Raises:
             DynError: The step fails; q and qd are unchanged.
         """

@@ -126,8 +126,8 @@ class FailingSolver(NumpySolver):
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
         """Return the joint forces, (nv,) [N·m | N].
 
-        While `failing` is true, the failure acts instead: it returns anything, or
-        raises an exception.
+        While `failing` is true, the failure acts instead: it returns anything, late or
+        never, raises an exception, or overwrites the inputs.
 
         Args:
             model: Robot; the first call builds the correct solver for it, and later

@@ -34,7 +34,8 @@ def folder() -> Path | None:
 
     It is DYN_CACHE_DIR, by default dyn_ros in XDG_CACHE_HOME (if that is an absolute
     path) or in ~/.cache, and is created if needed. It is off if DYN_CACHE_DIR is "off"
-    or empty. A folder that is not usable causes one warning.
+    or empty. A folder that cannot be written, belongs to another user, or is open to
+    others, also for reading, is not usable; it causes one warning.
     """
     named = os.environ.get(FOLDER)
     if named is not None and named.lower() in ("off", ""):
