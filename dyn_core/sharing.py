@@ -60,8 +60,8 @@ class Lock:
 
         The thread waits at the beginning while another one has the lock exclusively or
         waits for it. A thread that has the lock itself, exclusively or shared, enters
-        at once. Acquiring the lock exclusively in the block waits forever if another
-        thread waits for that, too.
+        at once. Acquiring the lock exclusively in the block waits forever if any other
+        thread, sharing or not, waits for exclusive use.
         """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing
         if self._lock._is_owned() or mine in sharing:  # type: ignore[attr-defined]

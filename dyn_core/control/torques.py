@@ -92,7 +92,7 @@ class Laws(ControllerSettings):
 
     @property
     def _has_state(self) -> bool:
-        """Whether there is a last state."""
+        """Whether there is a last state; False also before `samples` is set."""
         return hasattr(self, "samples") and self.samples.q is not None
 
     def _last_state(self) -> np.ndarray | None:

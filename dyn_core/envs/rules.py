@@ -414,7 +414,9 @@ def programs_of(
 
     They are step(state, action) -> (state, observation, reward, end), end nonzero if
     the episode is over, and observe(state) -> observation; for one state, or for all
-    rows. For rows, step takes `out`, arrays for its four results in this order.
+    rows. For rows, step takes `out`, arrays for its four results in this order, none of
+    which overlaps its input. Actions are clipped to their bounds. A row of a RobotTask
+    that diverges has NaN as state and observation, and the reward 0.
 
     Args:
         task: Task.

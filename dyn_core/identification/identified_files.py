@@ -156,7 +156,8 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     """Write a robot as a sidecar, or as a URDF with a sidecar; return the paths.
 
-    Of two files the URDF is the first.
+    Of two files the URDF is the first. Masses and inertias are in the URDF alone; a
+    sidecar has friction, rotors and springs, and the rest of that of the robot.
 
     Args:
         path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar NAME.yaml. Existing

@@ -217,7 +217,7 @@ def apply(description: Description, extras: Extras) -> Description:
 
     Args:
         description: Robot; it is not changed.
-        extras: Mapping, YAML text or path of a file.
+        extras: Mapping, YAML text of several lines, or path of a file.
 
     Raises:
         ModelError: The sidecar cannot be read, has an unknown key or name, or an entry

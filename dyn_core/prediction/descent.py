@@ -131,6 +131,10 @@ class Descent:
         The kinds of work are done in turn, each for all searches that wait for it. The
         last searches, too few for the lanes, are finished one after another; and so are
         all where many lanes are idle, because searches fail or step lengths do.
+
+        Args:
+            room: Lanes, with the cost settings of the starts; the caller has its lock.
+            starts: Starts with equal settings; the plans are in their order.
         """
         waiting, results, gain = list(reversed(range(len(starts)))), {}, 0.0
         active: dict[int, tuple[int, Search]] = {}  # by lane

@@ -149,7 +149,7 @@ def points_by_shape(touching, deepest):
     """Return a list of the DeepestPoints of each shape on each half-space.
 
     Args:
-        touching: ContactCandidates of all points; shapes are in the order of the first.
+        touching: ContactCandidates, a list of one a point; their order is kept.
         deepest: Whether to choose the deeper half of each shape; if False, each point
             is a group of its own, and all are chosen.
     """

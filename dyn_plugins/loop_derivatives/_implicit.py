@@ -284,6 +284,8 @@ def state_changes(model, motion, fixed):
         UnsupportedError: A point has not 3 numbers, or a body has two.
         ModelError: A link of f_ext_points is unknown, or a user's force function does
             not return nv numbers.
+        SingularError: The ends of a point spring coincide; of the Program, where the
+            numbers are traced.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)

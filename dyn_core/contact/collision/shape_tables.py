@@ -146,8 +146,10 @@ class ShapeTable:
     ) -> None:
         """Add the convex hull of some vertices, with its faces and their corners.
 
+        A flat hull has no faces.
+
         Args:
-            points: Vertices in the shape's frame, (count, 3) [m].
+            points: Vertices in the shape's frame, (count, 3) [m]; all are stored.
             body, frame: Number of the body, and frame of the shape in it, (12,).
             link: Name for messages.
 

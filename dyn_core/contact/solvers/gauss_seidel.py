@@ -205,10 +205,11 @@ def _update(
 ) -> tuple[float, float]:
     """Update the impulses of block k by its law, and z by their change.
 
+    Impulses are those of the scaled problem.
+
     Args:
-        rows: Problem.
-        k: Index of the block.
-        work: Work arrays; iterates.y (impulses) and system.w (z) are changed;
+        rows: Problem. k: Index of the block. work: Work arrays, after _prepare_blocks;
+        iterates.y (impulses) and system.w (z) are changed;
             iterates.x, p, dx and r are overwritten.
         relaxation: Factor of the change; other than 1, the result is projected.
 

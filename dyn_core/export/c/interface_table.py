@@ -232,7 +232,8 @@ class _TableWriter:
 def table_c(interface: Interface, batch: bool) -> str:
     """Return the table PREFIX_interface in C, for the end of a source.
 
-    The source has the functions that the table refers to.
+    The source has the functions that the table refers to, and before it the types of
+    the header (dyn_interface, dyn_port, ...).
 
     Args:
         interface: Interface of the export, with the memory.

@@ -394,8 +394,9 @@ class Measurements:
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
-        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate, and
-        1 if that is zero. The median is scaled as for normally distributed noise.
+        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate; a
+        noise that would be zero is 1. The median is scaled as for normally distributed
+        noise.
 
         Args:
             z: Parameters, (n,).

@@ -208,9 +208,10 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
 def of_xml(robot: Element, origin: Origin) -> RobotFacts:
     """Return the facts of a <robot> element, even if it does not load.
 
-    Missing values and values that are no finite numbers are replaced by defaults;
-    nothing is reported here. A robot without a name is "robot"; names of links and
-    joints, and types of joints, are then empty.
+    Missing values and values that are no finite numbers are replaced by defaults; but
+    an invalid axis is None, and invalid limits and shapes are left out. Invisible
+    characters of names become underscores. Nothing is reported here. A robot without a
+    name is "robot"; names of links and joints, and types of joints, are then empty.
 
     Args:
         robot: Element; a single scale of a mesh is repeated for x, y and z in it.

@@ -315,7 +315,8 @@ class _Lists:
     def _array(self, depth: int, nodes: Sequence[int], columns: int) -> int:
         """Add the copies of a matrix into padded rows; return the first slot.
 
-        The padding is allocated, but nothing is copied there. `steps` grows.
+        Rows are padded to a multiple of 8 slots, to which nothing is copied. `steps` of
+        the table grows.
 
         Args:
             depth: Depth of the copies.
