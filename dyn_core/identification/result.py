@@ -5,6 +5,7 @@ Tables of identified parameters are read here, too.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import (
     ROBOT_FILES,
@@ -389,7 +390,8 @@ class Identification:
         Args:
             path: NAME.urdf: copy of the robot's URDF with identified masses, inertias
                 and friction, and NAME.dyn.yaml for parameters that URDF lacks.
-                NAME.yaml: sidecar alone. NAME.csv: table of all parameters. Existing
+                NAME.yaml: sidecar alone, which has no masses and inertias; a DynWarning
+                says so where they changed. NAME.csv: table of all parameters. Existing
                 files are replaced.
 
         Raises:
@@ -412,7 +414,18 @@ class Identification:
                 " dyn.load(..., gravity=...)",
                 "gravity",
             )
+        if file.suffix == ".yaml" and self.before is not None:
+            if any(map(operator.ne, _inertias(self.model), _inertias(self.before))):
+                warn(
+                    f"{file.name} has no masses and inertias, which a sidecar cannot"
+                    " say: what was identified of them is lost; valid: NAME.urdf"
+                )
         return write_robot(file, self.model)
+
+
+def _inertias(model: Model) -> list[tuple[float, ...]]:
+    """Return the ten inertial parameters of each body, fixed links included."""
+    return [tuple(x.parameters) for x in model.I]
 
 
 def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:

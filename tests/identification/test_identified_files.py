@@ -265,6 +265,16 @@ def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-12)
 
 
+def test_a_sidecar_of_identified_masses_warns(tmp_path):
+    """It cannot say them: they were lost without a word."""
+    model = dyn.load("two_link")
+    _, q, qd, qdd = _motion()
+    tau = 1.1 * dyn.solver("rnea").build(model)(q, qd, qdd)
+    result = dyn.identify(model, q, qd, qdd, tau, only="inertia")
+    with pytest.warns(dyn.DynWarning, match="no masses and inertias.*valid: NAME.urdf"):
+        result.save(tmp_path / "after.yaml")
+
+
 @pytest.mark.parametrize(
     "text",
     [
