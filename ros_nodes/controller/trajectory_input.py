@@ -111,7 +111,10 @@ class TrajectoryInput:
         def take(made: Any) -> None:
             gate = controller.safety.gate
             if ticket != gate.ticket():
-                made = dyn.TrajectoryError("the controller stopped while it was read")
+                made = dyn.TrajectoryError(
+                    "the controller stopped while it was read; valid: send it again"
+                    " once the controller is active"
+                )
             done(made)
 
         def superseded() -> None:

@@ -216,7 +216,8 @@ def test_a_trajectory_is_followed_when_it_is_ready(make, capfd):
     node.controller.safety.gate.close()
     _delivered(node)
     assert node.controller.trajectory is last
-    assert "the controller stopped while it was read" in capfd.readouterr().err
+    reason = "the controller stopped while it was read; valid: send it again once the"
+    assert f"{reason} controller is active" in capfd.readouterr().err
     node.trajectories.on_message(_wire(_trajectory(12_000)))
     _delivered(node)
     logged = capfd.readouterr().err
