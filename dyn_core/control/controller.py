@@ -138,6 +138,7 @@ class Controller(Laws):
             brake=self._brake,
             can_brake=self._can_brake,
             rate=lambda: self.samples.rate,
+            pause=self.samples.pause_before,
             counters=self.counters,
             envelope=envelope,
             shadow=shadow,

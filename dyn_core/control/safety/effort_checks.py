@@ -36,6 +36,8 @@ class Safety:
         can_brake: Function that returns whether the efforts can carry the weight.
         rate: Function that returns the velocity on which positions and velocities
             agree, (nv,).
+        pause: Function of the time [s] that returns a clause, such as "; the control
+            loop paused ...", for the reason of a stop by the envelope, or "".
         counters: Counters of the controller.
         envelope: Bounds of every effort; None if absent.
         shadow: Second solver; None if absent.
@@ -59,6 +61,7 @@ class Safety:
     brake: Callable[[bool], None]
     can_brake: Callable[[], bool]
     rate: Callable[[], np.ndarray]
+    pause: Callable[[float], str]
     counters: Counter
     envelope: Envelope | None = None
     shadow: Shadow | None = None
@@ -225,8 +228,8 @@ class Safety:
     ) -> str | None:
         """Return the reason why an effort must not be sent, or None.
 
-        Checks for oscillation, then against the envelope. A check that raises is a
-        reason.
+        Checks for oscillation, then against the envelope, whose reason ends with the
+        clause of `pause`. A check that raises is a reason.
 
         Args:
             t: Time [s].
@@ -244,7 +247,7 @@ class Safety:
             )
         except Exception as failure:  # a check that fails stops the robot
             return one_line(f"the envelope fails: {failure}")
-        return None if violation is None else str(violation)
+        return None if violation is None else f"{violation}{self.pause(t)}"
 
     def violated(self, t: float, reason: str) -> None:
         """Stop as set by the rule on_violation, and brake from the measured state.

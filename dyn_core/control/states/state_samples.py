@@ -36,6 +36,7 @@ MEAN = 100  # number of samples in the running mean of the period
 RECENT = 1.0  # time over which stalls are averaged [s]
 KNOWN = 10  # number of samples after which the period counts as known
 OLD = "state of another time"
+NAMED = 2.0  # time after a pause in which a stop names it [s]
 STEADY = 0.05  # variation of ages up to which two clocks are said to differ [s]
 SEVERAL = 10  # refused states after which two clocks may be said to differ
 
@@ -151,6 +152,8 @@ class Samples:
         recent_period: Mean over about the last second of the time between two samples,
             weighted by that time, so that stalls count by their length [s].
         repeated: Time at which the stamp of the last state was received again [s].
+        pause: End of the last interruption "stale", and the time without a valid state
+            before it [s]; -inf and 0.0 before the first.
         age: Check of the age of states.
     """
 
@@ -177,11 +180,11 @@ class Samples:
     def begin(self) -> None:
         """Discard state, times, also `seen`, jumps, mean period and memory of checks.
 
-        The counters stay.
+        `pause` is discarded, too. The counters stay.
         """
         self.seen: float | None = None
         self.jumps, self._last_jump = 0, 0.0
-        self.repeated = -math.inf
+        self.repeated, self.pause = -math.inf, (-math.inf, 0.0)
         self.mean_period, self._periods, self.recent_period = 0.0, 0, 0.0
         self.age.restart()
         if self.motion is not None:
@@ -457,6 +460,8 @@ class Samples:
     def interrupted(self, t: float, why: str) -> None:
         """Count an interruption; "position jumped" and "time went back" are jumps, too.
 
+        The interruption "stale" sets `pause`.
+
         Args:
             t: Time of receipt [s].
             why: Reason, as from `interruption`.
@@ -464,6 +469,24 @@ class Samples:
         self.counters[why] += 1
         if why in (MOVED, BACK):
             self._note_jump(t)
+        if why == STALE and self.seen is not None:
+            self.pause = t, t - self.seen
+
+    def pause_before(self, t: float) -> str:
+        """Return a clause on a pause that ended at most 2 s before, or "".
+
+        It reads "; the control loop paused for 0.31 s, 0.8 s before". A pause is a time
+        without a valid state that is longer than state_timeout: no state came, or the
+        process did not run.
+
+        Args:
+            t: Present time, monotonic [s].
+        """
+        end, duration = self.pause
+        if t - end > NAMED:
+            return ""
+        after = f"{t - end:.2g} s before"
+        return f"; the control loop paused for {duration:.2f} s, {after}"
 
     def _note_jump(self, t: float) -> None:
         """Count a jump at time t [s] in `jumps`.

@@ -150,6 +150,30 @@ def test_what_is_not_finite_is_outside_every_bound(two, place, bad):
         assert made.violation(*load, 0.01) is not None
 
 
+def test_a_violation_after_a_pause_names_the_pause(two):
+    """Of the control loop, within 2 s; a limp robot falls meanwhile."""
+    bound = ", its bound 4 [rad/s | m/s]"
+    fast = np.array([0.0, 5.0])
+    for pause, later, end in (
+        (31, 80, "; the control loop paused for 0.31 s, 0.8 s before"),
+        (31, 0, "; the control loop paused for 0.31 s, 0 s before"),
+        (31, 210, ""),  # long ago
+        (9, 80, ""),  # within state_timeout
+    ):
+        bounds = Bounds(velocity=4.0, tracking_error=None)
+        controller = _controller(two, bounds=bounds, rules={"state_timeout": 0.1})
+        _run(controller, 3)
+        resumed = 2 + pause
+        if later:
+            _run(controller, later, start=resumed)
+        _run(controller, 1, start=resumed + later, q=Q + 0.01 * fast, qd=fast)
+        assert controller.stopped.reason.endswith(f"{bound}{end}")
+        controller.begin()
+        controller.reset_stop()
+        _run(controller, 1, start=resumed + later + 1, qd=fast)
+        assert controller.stopped.reason.endswith(bound)
+
+
 FAULTS = {
     "effort": (30.0, 2.0),
     "effort_rate": (100.0, 1.2),
