@@ -6,6 +6,7 @@ The robot is read from parameters or a topic; its joints are selected and ordere
 from __future__ import annotations
 
 import gc
+import re
 import time
 import warnings
 from collections import Counter
@@ -40,7 +41,9 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-QUIET = 1.0  # shortest time between two equal log messages [s]
+QUIET = 1.0  # shortest time between two log messages equal apart from numbers [s]
+# Not the digits of a name such as joint2: another joint is another message.
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)\b")
 DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 
 
@@ -574,9 +577,10 @@ class RobotNode(ParameterNode):
     def refuse(self, kind: str, message: str) -> None:
         """Count a refusal and log it as a warning.
 
-        Equal messages, even of another kind, are logged at most once per second. Once
-        more than 100 different ones are known, the next that is logged makes all
-        forgotten: they may be logged again. Each refusal is counted.
+        Messages that are equal apart from their numbers, even of another kind, are
+        logged at most once per second; digits within a name, such as joint2, are no
+        numbers. Once more than 100 different ones are known, the next that is logged
+        makes all forgotten: they may be logged again. Each refusal is counted.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.
@@ -584,12 +588,12 @@ class RobotNode(ParameterNode):
         """
         self.counters[kind] += 1
         message = one_line(message)
-        now = time.monotonic()
-        if now - self._last_logged.get(message, -QUIET) >= QUIET:
-            # Messages with values in them are all different: bound the memory.
+        key, now = NUMBER.sub("#", message), time.monotonic()
+        if now - self._last_logged.get(key, -QUIET) >= QUIET:
+            # Messages may quote what was received, such as names: bound the memory.
             if len(self._last_logged) > 100:
                 self._last_logged.clear()
-            self._last_logged[message] = now
+            self._last_logged[key] = now
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:

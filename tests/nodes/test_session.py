@@ -175,6 +175,40 @@ def test_what_the_control_callback_raises_stops_the_robot(drive, capfd):
     assert driven.drives()
 
 
+def test_refusals_that_differ_in_numbers_are_one_line_a_second(drive, monkeypatch):
+    """Each is counted; another joint has a line of its own, and the memory is bounded."""
+    from types import SimpleNamespace
+
+    from ros_nodes.base import node as module
+
+    node, logged, now = drive().node, [], [100.0]
+    node.get_logger = lambda: SimpleNamespace(warning=logged.append)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def refuse(count):
+        for k in range(count):
+            for joint in ("joint1", "joint2", "gripper_3"):
+                rate, dt = (-1) ** k * 1.37 * k, 10.0 ** -(k % 12)
+                moved = f"joint '{joint}' moved at {rate:.6g} by its positions in"
+                node.refuse("state refused", f"{moved} {dt:.6g} s, up to {k} times")
+
+    refuse(331)
+    names = [line.split("'")[1] for line in logged]
+    assert names == ["joint1", "joint2", "gripper_3"]
+    assert logged[0] == (
+        "state refused: joint 'joint1' moved at 0 by its positions in 1 s, up to 0"
+        " times"
+    )
+    assert node.counters["state refused"] == 3 * 331
+    now[0] += module.QUIET
+    refuse(331)
+    assert len(logged) == 6
+    for k in range(1000):
+        node.refuse("state refused", f"joint 'j{k}' is not finite")
+    assert len(logged) == 1006
+    assert len(node._last_logged) <= 101
+
+
 def test_a_service_that_fails_answers(drive, capfd):
     """With success false and a sentence, whatever it raises."""
     from lifecycle_msgs.msg import Transition
