@@ -19,10 +19,11 @@ def status_message(
 
     A level OK becomes WARN if the model has warnings that are no hints, or a callback
     has failed; the first warning that is no hint, or else the first failure, is then
-    appended to the message. Its name is "NODE: CLASS", its hardware_id the name of the
-    robot or "none". These values are added: "active after [s]" (if known), the numbers
-    "refused: KIND" and "failed: CALLBACK", and all warnings of the model, also hints,
-    as "finding 1" and so on. Long texts are shortened.
+    appended to the message. node.namesake, if not empty, is appended at any level, and
+    makes OK a WARN. The name is "NODE: CLASS", the hardware_id the name of the robot or
+    "none". These values are added: "active after [s]" (if known), the numbers "refused:
+    KIND" and "failed: CALLBACK", and all warnings of the model, also hints, as "finding
+    1" and so on. Long texts are shortened.
 
     Args:
         node: A RobotNode; its model may be None.
@@ -39,6 +40,8 @@ def status_message(
     failures = node.callbacks.failures
     if failures and level == OK:
         level, message = WARN, f"{message}; {next(iter(failures.values()))}"
+    if node.namesake:  # also beside an error, whose cause it may be
+        level, message = max(level, WARN), f"{message}; {node.namesake}"
     status = DiagnosticStatus(level=level, message=cut(message))
     name = node.get_fully_qualified_name().removeprefix("/")
     status.name = f"{name}: {type(node).__name__}"
@@ -50,3 +53,22 @@ def status_message(
     values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
     status.values = [KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()]
     return status
+
+
+def namesake_of(node: Any) -> str:
+    """Return a sentence on another node with the full name of this one, or "".
+
+    The nodes that the middleware has discovered so far are counted; nothing waits for
+    others. A node that was killed may be listed for some seconds more.
+
+    Args:
+        node: The node, not destroyed.
+    """
+    name = node.get_name(), node.get_namespace()
+    if node.get_node_names_and_namespaces().count(name) < 2:
+        return ""
+    return (
+        f"another node {node.get_fully_qualified_name()} runs in this domain"
+        f" (ROS_DOMAIN_ID {node.context.get_domain_id()}); valid: end it, or choose"
+        " --namespace or another ROS_DOMAIN_ID"
+    )

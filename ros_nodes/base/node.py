@@ -26,7 +26,7 @@ from dyn_core.errors import cut, one_line
 from dyn_core.model.checks.findings import Hint
 from dyn_core.model.sources.arguments import READING, load_with
 from dyn_core.validation import Field
-from ros_nodes.base.diagnostics import ERROR, OK, WARN, status_message
+from ros_nodes.base.diagnostics import ERROR, OK, WARN, namesake_of, status_message
 from ros_nodes.base.idle import IdleWork
 from ros_nodes.base.parameter_node import ParameterNode
 from ros_nodes.base.qos import warn_of_idle
@@ -171,6 +171,8 @@ class RobotNode(ParameterNode):
         counters: Number of refusals, by the argument `kind` of `refuse`.
         failure: Error message of the last failed transition; None after a configuration
             that succeeded.
+        namesake: Sentence on another node of the same full name in the domain, as of
+            the last `diagnose`; empty without one.
         worker: Thread for work that would delay the executor.
         steady: Steady clock; all timers of the node use it.
         ready_after: Age of the process at its first activation [s]; None before it, or
@@ -195,6 +197,7 @@ class RobotNode(ParameterNode):
         serve_transitions(self, self._on_change_state)
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
+        self.namesake = ""
         self.ready_after: float | None = None
         self._urdf = ""
         self._last_logged: dict[str, float] = {}
@@ -618,9 +621,21 @@ class RobotNode(ParameterNode):
         return OK, "unconfigured", {}
 
     def diagnose(self) -> None:
-        """Publish the status of the node on /diagnostics, in any state."""
+        """Publish the status of the node on /diagnostics, in any state.
+
+        Other nodes of the same name are looked for first, see _look_for_namesake.
+        """
+        self.callbacks.attempt(self._look_for_namesake)
         status = self.status if self.configured else self._without_robot
         self.publish_status(*status())
+
+    def _look_for_namesake(self) -> None:
+        """Set `namesake`; log a warning when it begins, and info when it has ended."""
+        before, self.namesake = self.namesake, namesake_of(self)
+        if self.namesake and not before:
+            self.get_logger().warning(self.namesake)
+        elif before and not self.namesake:
+            self.get_logger().info(f"no longer: {before.partition('; valid: ')[0]}")
 
     def publish_status(
         self, level: bytes, message: str, values: dict[str, Any]
@@ -628,7 +643,8 @@ class RobotNode(ParameterNode):
         """Publish a status on /diagnostics; may be called in any thread.
 
         `diagnose_change` compares with this level. OK is published as WARN if the
-        robot has warnings that are no hints, or a callback has failed.
+        robot has warnings that are no hints, a callback has failed, or there is a
+        `namesake`.
 
         Args:
             level: Severity: OK, WARN, ERROR or STALE.

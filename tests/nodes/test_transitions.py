@@ -1,5 +1,6 @@
 """Lifecycle transitions and parameters, driven directly, without communication."""
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +17,13 @@ pytestmark = pytest.mark.ros
 
 @pytest.fixture
 def make(ros):
-    """Return a function that makes a node with parameters."""
+    """Return a function that makes a node with parameters, in a namespace."""
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
     made = []
 
-    def node(kind, **values):
+    def node(kind, namespace="", **values):
         if kind == "simulator":
             from ros_nodes.simulator_node import SimulatorNode as Kind
         else:
@@ -31,7 +32,7 @@ def make(ros):
         overrides = [
             Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
         ]
-        made.append(Kind(parameter_overrides=overrides))
+        made.append(Kind(parameter_overrides=overrides, namespace=namespace))
         made[-1].good = TransitionCallbackReturn.SUCCESS
         made[-1].bad = TransitionCallbackReturn.FAILURE
         return made[-1]
@@ -626,6 +627,37 @@ def test_diagnostics_of_two_robots_are_two_entries(ros):
 
 
 @pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
+def test_another_node_of_the_same_name_is_a_warning(make, kind, until, capfd):
+    """As after a second `dyn up demo`; one log line for its begin, one for its end."""
+    node, sent = make(kind), []
+    node.status = lambda: (b"\x02", "stopped", {})
+    node._without_robot = lambda: (b"\x00", "fine", {})
+    node.diagnostics = SimpleNamespace(publish=lambda x: sent.append(x.status[0]))
+    elsewhere = make(kind, namespace="left")
+
+    def last():
+        node.diagnose()
+        return sent[-1]
+
+    other = (elsewhere.get_name(), "/left")
+    until(lambda: other in node.get_node_names_and_namespaces(), node, elsewhere)
+    assert (last().level, last().message) == (b"\x00", "fine")
+    second = make(kind)
+    until(lambda: last().level == b"\x01", node, second)
+    domain = os.environ["ROS_DOMAIN_ID"]
+    said = f"another node /{kind} runs in this domain (ROS_DOMAIN_ID {domain})"
+    valid = "valid: end it, or choose --namespace or another ROS_DOMAIN_ID"
+    assert last().message == f"fine; {said}; {valid}"
+    assert node._level == b"\x00"  # that of the node's own status
+    assert node.trigger_configure() == node.good
+    assert (last().level, last().message) == (b"\x02", f"stopped; {said}; {valid}")
+    assert capfd.readouterr().err.count(f"[{kind}]: {said}; {valid}") == 1
+    second.destroy_node()
+    until(lambda: last().message == "stopped", node)
+    assert capfd.readouterr().err.count(f"no longer: {said}") == 1
+
+
+@pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
 def test_findings_are_warnings_in_diagnostics(make, kind):
     """What is doubtful about the robot is a WARN with the finding; strict refuses it.
 
@@ -635,7 +667,7 @@ def test_findings_are_warnings_in_diagnostics(make, kind):
     text = dyn.robots.path("arm7").read_text(encoding="utf-8")
     hinted = text.replace("</robot>", "<gazebo/></robot>")
     for name, robot in (("flat", FLAT), ("arm", ""), ("hinted", hinted)):
-        node = make(kind, robot_description=robot, mode="gravity")
+        node = make(kind, name, robot_description=robot, mode="gravity")
         assert node.trigger_configure() == node.good, node.failure
         sent = []
         node.status = lambda: (b"\x00", "fine", {})
