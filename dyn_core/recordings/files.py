@@ -49,6 +49,7 @@ from dyn_core.recordings.motion import (
     motion_of,
     named_coordinates,
     numbered_coordinates,
+    unused_joints,
 )
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.recording import Recording
@@ -403,8 +404,9 @@ def read_motion(
 
     Args:
         path: NPZ or CSV file, or file (.mcap, .db3, .bag) or folder of a bag.
-        model: Robot whose columns are required, in its order, and where positions that
-            look like degrees are warned of; None: all columns.
+        model: Robot whose columns are required, in its order; other columns are left
+            out. A DynWarning names recorded joints that the robot does not move, and a
+            joint whose positions look like degrees. None: all columns, no warning.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
         commands: Topic of a bag; empty: the only Float64MultiArray topic called
             commands, if there is one.
@@ -432,11 +434,12 @@ def read_motion(
     if model is None:
         return record
     try:
-        record = record.of(model)
+        record = record.named_by(model)
+        unused, record = unused_joints(record, model), record.of(model)
     except ShapeError as error:
         raise SettingError(one_line(f"{path}: {error}"), "file") from error
-    if doubt := in_degrees(model, "q", record.q):
-        warn(f"{path}: {doubt}")
+    for doubt in filter(None, (unused, in_degrees(model, "q", record.q))):
+        warn(one_line(f"{path}: {doubt}"))
     return record
 
 

@@ -373,6 +373,28 @@ def motion_of(record: Any, who: str) -> MotionRecord:
     return motion
 
 
+def unused_joints(record: MotionRecord, model: Model) -> str:
+    """Return words on recorded joints that a robot does not move; "" without any.
+
+        recorded, and no moving joints of 'two_link': joint3, ...; the file is of 'arm7'
+
+    The end names the robot of facts["robot"], where it has another name. Followers of
+    the robot are its own. Only names of positions are compared.
+
+    Args:
+        record: Motion; numbered columns count as joints called 1, 2, ....
+        model: Robot.
+    """
+    own = {*coordinates_of(model).positions, *model.names}
+    extra = [name for name in record.names("q") if name not in own]
+    if not extra:
+        return ""
+    robot = str(record.facts.get("robot", model.name))
+    other = f"; the file is of '{robot}'" if robot != model.name else ""
+    listed = ", ".join(extra)
+    return f"recorded, and no moving joints of '{model.name}': {listed}{other}"
+
+
 def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:
     """Check that all numbers of an array are finite.
 

@@ -12,6 +12,7 @@ from dyn_core.model import Model
 from dyn_core.model.checks.robots import in_degrees
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.recordings import MotionRecord, Recording
+from dyn_core.recordings.motion import unused_joints
 from dyn_core.recordings.runs import contact_forces
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
@@ -251,9 +252,7 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     if missing:
         note = f"not measured, and left as they are: {', '.join(missing)}"
         replay.scene.notes.append(note)
-    if extra := [x for x in there if x not in {*names.positions, *model.names}]:
-        note = f"recorded, and no moving joints of '{model.name}': {', '.join(extra)}"
-        replay.scene.notes.append(note)
+    replay.scene.notes += filter(None, [unused_joints(record, model)])
     return replay
 
 

@@ -3,12 +3,14 @@
 import errno
 import re
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import DynWarning
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.recordings import files as motion_files
@@ -76,6 +78,23 @@ def test_csv_keeps_numbers_and_units(tmp_path, robot):
     other = read_motion(tmp_path / "b.csv", model)
     np.testing.assert_array_equal(other.tau, read.tau)
     np.testing.assert_array_equal(other.q, read.q)
+
+
+def test_joints_that_the_robot_lacks_are_said(tmp_path):
+    """A run of another robot with equal names of joints is no silent input."""
+    arm, model = dyn.load("arm7"), dyn.load("two_link")
+    write_motion(random_motion(arm), tmp_path / "a.npz")
+    said = "recorded, and no moving joints of 'two_link': joint3, joint4, joint5"
+    said = re.escape(said) + ".*; the file is of 'arm7'$"
+    with pytest.warns(DynWarning, match=said):
+        assert read_motion(tmp_path / "a.npz", model).q.shape[1] == 2
+    write_motion(random_motion(arm), tmp_path / "a.csv")  # does not name its robot
+    with pytest.warns(DynWarning, match="no moving joints of .* joint7$"):
+        read_motion(tmp_path / "a.csv", model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_motion(tmp_path / "a.npz", arm)
+        read_motion(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("name", ["a.mcap", "bag"])
