@@ -287,6 +287,18 @@ def test_names_of_a_foreign_file_are_quoted(slider, tmp_path):
          "cartesian_control='rnea'; valid: cartesian_impedance, operational_space"),
         ("operational_space", "arm7", "a", {"cartesian.frame": "link0"}, SettingError,
          "cartesian.frame is 'link0'; valid: link1"),
+        ("computed_torque", "two_link", "a", {"update_rat": 500}, UnsupportedError,
+         "unknown option update_rat; did you mean 'update_rate'? valid: update_rate, payload_link, "),
+        ("computed_torque", "two_link", "a", {"state_timout": 1}, UnsupportedError,
+         "did you mean 'state_timeout'?"),
+        ("computed_torque", "two_link", "a", {"gains.joint1.p": 50}, SettingError,
+         "gains.joint1.p is no option of a package; valid: set it in"
+         " config/controllers.yaml, or while the controller runs"),
+        ("computed_torque", "two_link", "a", {"robot_compensates_gravity": True}, SettingError,
+         "robot_compensates_gravity is no option of a package; valid: set it in"
+         " config/controllers.yaml"),
+        ("semi_implicit_euler", "two_link", "a", {"max_stp": 1.0}, UnsupportedError,
+         "did you mean 'max_step'?"),
         ("computed_torque", "quadruped", "a", {}, UnsupportedError, "fixed base"),
         ("semi_implicit_euler", "two_link", "a", {"max_step": 1.0}, SettingError, "max_step=1.0"),
         ("semi_implicit_euler", "two_link", "a", {"inputs": ["f_ext"]}, SettingError, "inputs=['f_ext']"),

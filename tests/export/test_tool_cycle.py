@@ -9,7 +9,7 @@ from dyn_core.cli import main
 from dyn_core.control import Bounds, Controller, Rules
 from dyn_core.control.modes.cartesian_law import CartesianLaw
 from dyn_core.control.modes.tool_sampling import sampling_program
-from dyn_core.errors import SettingError, TargetError
+from dyn_core.errors import SettingError, TargetError, UnsupportedError
 from dyn_core.export.cycle.controller_cycle import (
     control_cycle,
     cycle_of_options,
@@ -366,6 +366,8 @@ def test_the_command_exports_the_cycle(tmp_path, capsys):
     assert "cartesian.frame is 'link0'; valid: link1" in capsys.readouterr().err
     with pytest.raises(SettingError, match="cartesian.frame is ''; valid: link1"):
         cycle_of_options("operational_space_cycle", dyn.load("arm7"), {})
+    with pytest.raises(UnsupportedError, match="did you mean 'state_timeout'"):
+        cycle_of_options(CYCLES[0], dyn.load("arm7"), {"state_timeot": 1.0})
 
 
 def test_a_long_step_moves_the_reference_for_the_timeout_at_most(monkeypatch):

@@ -20,7 +20,7 @@ a long time, a second solver (shadow), collisions, and holding a position after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -61,6 +61,7 @@ from dyn_core.problems import (
 from dyn_core.problems.ports import plain_tau
 from dyn_core.problems.signatures import Signature
 from dyn_core.problems.signatures import port_row as P
+from dyn_core.solving.build_options import BuildOptions, check_names
 from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.validation import named_settings
@@ -146,6 +147,20 @@ CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
 }
 
 
+def cycle_row(name: str) -> tuple[str, Signature, Signature, Callable[..., Any]]:
+    """Return the row of CYCLES of a cycle.
+
+    It is (name of the law, Signature of the law, Signature of the cycle, algorithm).
+
+    Raises:
+        UnsupportedError: There is no such cycle.
+    """
+    if not isinstance(name, str) or name not in CYCLES:
+        known = ", ".join(CYCLES)
+        raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
+    return CYCLES[name]
+
+
 def control_cycle(
     name: str,
     model: Model,
@@ -191,9 +206,7 @@ def control_cycle(
             model.endless_joints.
         CompileError: LLVM failed.
     """
-    if not isinstance(name, str) or name not in CYCLES:
-        known = ", ".join(CYCLES)
-        raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
+    law, kind, signature, algorithm = cycle_row(name)
     if model.driven:
         raise UnsupportedError(
             f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
@@ -213,7 +226,6 @@ def control_cycle(
         **{key: value for key, value in options.items() if "." in key},
     }
     wrap = wrapped_joints(model, wrap)
-    law, kind, signature, algorithm = CYCLES[name]
     rules, limit = rules or Rules(), effort_limits(model, limits or {})
     tool = {}
     if kind is CARTESIAN_CONTROL:
@@ -291,6 +303,7 @@ def cycle_of_options(
         CompileError: LLVM failed.
     """
     rules, bounds, states, rest = cycle_settings(options)
+    check_options(name, rest)
     return control_cycle(
         name, model, rules=rules, bounds=bounds, state_bounds=states, **rest
     )
@@ -324,6 +337,26 @@ def cycle_settings(
         names = {field.name for field in fields(kind)}
         parts.append({k: rest.pop(k) for k in [*rest] if k in names})
     return Rules(**parts[0]), Bounds(**parts[1]), StateBounds(**parts[2]), rest
+
+
+def check_options(name: str, options: Iterable[str], more: Sequence[str] = ()) -> None:
+    """Check the names of options of a cycle; the values are not checked.
+
+    Args:
+        name: One of CYCLES.
+        options: Names to check.
+        more: Further valid names, listed first.
+
+    Raises:
+        UnsupportedError: The cycle is unknown, or a name is not valid; the valid ones
+            are listed, attributes of Rules, Bounds and StateBounds included.
+    """
+    tool = cycle_row(name)[1] is CARTESIAN_CONTROL
+    valid = [*more, *("cartesian.frame", "cartesian.reference") * tool]
+    valid += [f.name for part in (Rules, Bounds, StateBounds) for f in fields(part)]
+    valid += ["effort_slew", "limits", "wrap", "law", "weight", "poses", "settings"]
+    valid += [field.name for field in fields(BuildOptions)]
+    check_names(f"{name}: unknown option", options, list(dict.fromkeys(valid)))
 
 
 def fault_names(model: Model) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ from dyn_core.engines import Program
 from dyn_core.errors import SettingError
 from dyn_core.export.cycle.controller_cycle import (
     CYCLES,
+    check_options,
     control_cycle,
+    cycle_row,
     cycle_settings,
     fault_names,
 )
@@ -160,13 +162,14 @@ def controller_package(
     for rule in ("on_estop", "on_collision"):
         if getattr(rules, rule) == "hold":
             raise SettingError(f"{rule} is hold; valid here: zero, ramp", rule)
+    tool = cycle_row(cycle)[1] is CARTESIAN_CONTROL
+    tracks = "q_ref" in {port.name for port in cycle_row(cycle)[2].inputs}
+    live = live_values(model, tracks, rules, link, tool)
+    _check_options(cycle, rest, [*(field for field, _ in live), GRAVITY_FIELD])
     settings = {"rules": rules, "bounds": bounds, "state_bounds": states, **rest}
     for robot, suffix in ((model, "cycle"), (weightless(model), "weightless")):
         program = control_cycle(cycle, robot, inputs=inputs, **settings)
         package.add_kernel(program, suffix)
-    tracks = "q_ref" in {port.name for port in program.signature.inputs}
-    tool = CYCLES[cycle][1] is CARTESIAN_CONTROL
-    live = live_values(model, tracks, rules, link, tool)
     fixed = fixed_values(model, rules, bounds, states, rest, link)
     limit = effort_limits(model, rest.get("limits") or {})
     base = f"{'Chainable' if tracks else ''}ControllerInterface"
@@ -197,6 +200,31 @@ def controller_package(
     mock = urdf_with_hardware(urdf, model, "mock_components/GenericSystem")
     package.contents["urdf/mock.urdf"] = mock.encode()
     return package.write()
+
+
+def _check_options(
+    cycle: str, options: Mapping[str, Any], live: Sequence[Field]
+) -> None:
+    """Check the names of the options of a cycle in a package.
+
+    Args:
+        cycle: Name of the cycle, one of CYCLES.
+        options: Options without attributes of Rules, Bounds and StateBounds.
+        live: Fields of the parameters that are set in its configuration, or later.
+
+    Raises:
+        SettingError: An option is the name of such a parameter.
+        UnsupportedError: Another option is unknown; the valid ones are listed.
+    """
+    for field in live:
+        if field.name in options:
+            later = "" if field.structure else ", or while the controller runs"
+            raise SettingError(
+                f"{field.name} is no option of a package; valid: set it in"
+                f" config/controllers.yaml{later}",
+                field.name,
+            )
+    check_options(cycle, options, ("update_rate", "payload_link"))
 
 
 def _payload_values(

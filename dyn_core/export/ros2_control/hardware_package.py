@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dyn_core.export.ros2_control.ament_package import (
 from dyn_core.export.ros2_control.parameters import cpp_numbers
 from dyn_core.model import Model
 from dyn_core.problems import STEP
+from dyn_core.solving.build_options import BuildOptions, check_names
 from dyn_core.solving.registry import solver_of
 from dyn_core.validation import named_settings
 
@@ -72,6 +74,9 @@ def hardware_package(
         if name in rest:
             raise SettingError(f"{name}={rest[name]!r}; valid: leave it out", name)
     made = solver_of(stepper, STEP)
+    known = [*(x.name for x in fields(BuildOptions)), *getattr(made, "slots", ())]
+    valid = ["max_step", *made.options, *known]
+    check_names(f"{stepper}: unknown option", rest, valid)
     for robot, suffix in ((model, "step"), (weightless(model), "weightless")):
         # With friction and springs, as the exported laws compensate them.
         passive = dict.fromkeys(made.signature.passive or (), True)
