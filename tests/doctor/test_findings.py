@@ -91,6 +91,7 @@ CASES = {
     "open-loop": ([], loop_to(50.0, 0.0)),
     "impossible-part": ([part(0.1, 0.001, 0.0001, 0.0001)],),
     "moments-without-mass": ([part(0, 0.001, 0.001, 0.001)],),
+    "shape-without-mass": ([NO_UPPER],),
     "improbable-inertia": ([(UPPER, moments(2.83, 2.83, 0.33))],),
     "improbable-density": ([('<mass value="2"/>', '<mass value="2000"/>')],),
     "centre-outside": ([('<origin xyz="0 0 0.2"/><mass value="2"/>', '<origin xyz="0 0 2"/><mass value="2"/>')],),
@@ -204,6 +205,8 @@ COMPANIONS = {
     "ill-conditioned": {"idle-motion", "sidecar-rotors", "light-placeholder", "tiny-mass"},
     "moments-without-mass": {"loading"}, "loading": {"concentrated-inertia"},
     "tiny-mass": {"light-placeholder"}, "sidecar-ball": {"massless-body"},
+    "massless-body": {"shape-without-mass"}, "shape-without-mass": {"massless-body"},
+    "no-inertia-along": {"shape-without-mass"},
     "missing-limits": {"no-effort-limit", "no-velocity-limit"},
 }  # fmt: skip
 
@@ -212,6 +215,29 @@ COMPANIONS = {
 def test_a_fault_brings_no_unrelated_findings(code):
     """Beside a fault stand only findings that follow from it."""
     assert codes(examined(code)) - {code} <= COMPANIONS.get(code, set())
+
+
+def test_a_moving_link_with_a_shape_has_mass():
+    """Behind a joint that moves, and as a whole body; not frames, nor what stands."""
+
+    def lacking(text):
+        report = dyn.doctor(text, extras=ARMATURE, samples=60)
+        found = [x for x in report.findings if x.code == "shape-without-mass"]
+        return [(place.owner, place.fact) for x in found for place in x.places]
+
+    fact = "it has no <inertial> with a mass, and counts as mass 0"
+    shape = re.search(r"<collision>.*?</collision>", CLEAN, re.S)[0]
+    text = CLEAN.replace(*NO_UPPER)
+    assert lacking(text) == [("link 'upper'", fact)]
+    refused = text.replace('<parent link="upper"/>', '<parent link="uper"/>')
+    assert lacking(refused) == [("link 'upper'", fact)]
+    assert lacking(CLEAN.replace(*NO_FORE)) == [("link 'fore'", fact)]
+    assert lacking(text.replace(shape, "")) == []
+    assert lacking(CLEAN.replace('"base"/>', f'"base">{shape}</link>', 1)) == []
+    old, camera = part(0, 0, 0, 0, shape)
+    assert lacking(CLEAN.replace(old, camera)) == []
+    bare = text.replace(shape, "")  # a frame behind the joint, its shape fixed to it
+    assert lacking(bare.replace(old, camera)) == [("link 'part'", fact)]
 
 
 def test_a_refused_file_is_examined_as_far_as_it_can_be_read():

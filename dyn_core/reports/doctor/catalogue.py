@@ -126,6 +126,14 @@ _MOMENTS = FindingKind(
     "Such a body turns heavily and weighs nothing.",
     "Give the mass, or leave the whole <inertial> out.",
 )
+_SHAPE = FindingKind(
+    "shape-without-mass",
+    WARNING,
+    "A moving link has a shape, but no mass",
+    "A link without <inertial> weighs nothing: torques lack its weight and inertia, and"
+    " loading is refused where nothing behind the joint has inertia.",
+    "Give it an <inertial>: mass in kg, moments in kg·m² about the centre of mass.",
+)
 _IMPROBABLE = FindingKind(
     "improbable-inertia",
     WARNING,
@@ -265,6 +273,7 @@ SEVERE = (
     _OPEN_LOOP,
     _PART,
     _MOMENTS,
+    _SHAPE,
     _IMPROBABLE,
     _DENSITY,
     _CENTRE,

@@ -317,8 +317,9 @@ def check_links(
 
     Also about the mass of the whole robot (mass-units), about a link without readable
     shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m
-    (inertia-units), and about
-    meshes that cannot be read (meshes-unread), which raise no error. Links without mass
+    (inertia-units), about links of RobotFacts.massless with a shape
+    (shape-without-mass), and about meshes that cannot be read (meshes-unread), which
+    raise no error. Links without mass
     are not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
     robot's mass, what contradicts its shapes has the code light-placeholder.
 
@@ -345,6 +346,9 @@ def check_links(
         elif gyration > max(reach, SMALLEST_REACH):
             what = f"{gyration:.3g} m; the robot reaches {reach:.3g} m"
             yield Met("inertia-units", _named(link), what)
+    for link in filter(lambda x: x.geometry, robot.massless):
+        fact = "it has no <inertial> with a mass, and counts as mass 0"
+        yield Met("shape-without-mass", _named(link), fact)
     yield from _placeholders(robot)
     total = sum(max(link.mass, 0.0) for link in robot.links)
     if (

@@ -132,6 +132,34 @@ class RobotFacts:
         ends = [length(x.name) + float(np.linalg.norm(x.centre)) for x in self.links]
         return max(ends, default=0.0)
 
+    @property
+    def massless(self) -> list[LinkFacts]:
+        """Moving links of mass 0 without moments, in the order of the file.
+
+        These are the child links of joints that move, and links fixed to such a child
+        if all these together have mass 0. A sensor fixed to a link with mass is left
+        out, and so is all that is fixed to a root. The child of a floating joint, a
+        base that is often a frame, counts like the links fixed to it.
+        """
+        above = {joint.child: joint for joint in self.joints}
+        carrier: dict[str, str] = {}  # by link: the child of the joint that moves it
+        masses: dict[str, float] = {}
+        for link in self.links:
+            path = [link.name]
+            while path[-1] in above and above[path[-1]].kind == "fixed":
+                path.append(above[path[-1]].parent)
+                if path[-1] in path[:-1]:
+                    break  # a circle is no tree
+            carrier[link.name] = path[-1]
+            masses[path[-1]] = masses.get(path[-1], 0.0) + link.mass
+        bare = []
+        for link in self.links:
+            joint = above.get(carrier[link.name])
+            if joint is not None and not link.mass and not link.Ic.any():
+                own = joint.child == link.name and joint.kind != "floating"
+                bare += [link] if own or not masses[joint.child] else []
+        return bare
+
 
 def of_description(description: Description, origin: Origin) -> RobotFacts:
     """Return the facts of a robot that loads, with `origin` as its source."""
