@@ -103,6 +103,10 @@ _GRAVITY = "gravity belongs to the robot: dyn.load(source, gravity=[0, 0, -1.6])
 MEANT = (  # a valid name that tells where; unknown names; what to write instead
     ("path", ("reference", "references", "q_ref", "target", "desired"),
      "law.reference = goal, a position, before or in a law, is drawn as q_ref"),
+    ("World", ("check_derivatives",), "it is the command dyn check-derivatives"),
+    ("World", ("env", "envs", "make_env", "make", "gym", "gymnasium"),
+     "gymnasium.make('dyn_ros/Reach-v0') after dyn_core.envs.register(); see"
+     " docs/environments.md"),
     ("half_spaces", ("friction", "mu", "material", "materials", "torsion", "rolling"),
      "contact friction is mu of a material: extras={'materials': {'default': {'mu':"
      " 0.5}}} of dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] for the"
@@ -119,6 +123,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "limits of joint forces belong to the robot: effort of <limit>, or the sidecar"),
     ("nq", ("mass_matrix", "inertia_matrix", "M", "H"),
      "dyn.solver('crba').build(model)(q)"),
+    ("nq", ("inertia", "inertias"), "the matrix H(q) is dyn.solver('crba').build(model)"
+     "(q); model.I has the inertias of the bodies"),
     ("nq", ("jacobian", "J"), "dyn.solver('jacobian').build(model, frame=NAME)(q)"),
     ("plan", ("mpc", "MPC", "nmpc", "ilqr", "iLQR", "ddp", "fddp", "mppi", "trajopt"),
      "dyn.plan(model, costs).solve(q, qd), or Controller(model, mode='predictive')"),
@@ -149,6 +155,9 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "it is a mode of computed_torque: mode: NAME in a file of --params"),
     ("cortex-m4f", ("stm32f3", "stm32f4", "stm32g4", "stm32l4", "nrf52", "cortex-m4"),
      "a Cortex-M4 is --target cortex-m4f --dtype float32"),
+    ("cortex-m7", ("stm32", "cortex-m"),
+     "an M7 (STM32 F7, H7) is --target cortex-m7, an M4 (F3, F4, G4, L4) is --target"
+     " cortex-m4f --dtype float32"),
     ("cortex-m7", ("stm32f7", "stm32h7", "teensy4", "imxrt"),
      "a Cortex-M7 is --target cortex-m7"),
     ("cortex-m7", ("cortex-m0", "cortex-m3", "rp2040", "esp32", "avr", "arduino"),

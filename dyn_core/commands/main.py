@@ -152,14 +152,13 @@ class CommandParser(argparse.ArgumentParser):
         """Add the command's arguments if need be, then parse as an ArgumentParser.
 
         Arguments and the result (namespace, unknown arguments) are those of
-        ArgumentParser. A command or verb without verbs of its own raises _UsageError
-        for an unknown argument, and each raises it for a value that is no choice, or
-        no number where one is wanted.
+        ArgumentParser, but _UsageError is raised for an unknown argument, for a value
+        that is no choice, and for one that is no number where one is wanted.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)
-        name = self.prog.partition(" ")[2]
-        if unknown and name and not self.commands():
+        name = self.prog.partition(" ")[2] or self.prog
+        if unknown:
             valid = [x for x in self._option_string_actions if x.startswith("--")]
             wrong = unknown[0].partition("=")[0]
             said = unknown_name(f"argument of {name}", wrong, valid)

@@ -6,11 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.model.sources.locate import locate
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import write_report
+from dyn_core.validation.file_names import file_kind
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +45,17 @@ def run(arguments: argparse.Namespace) -> int:
             `title`, and `screenshot` (None: no picture).
 
     Raises:
-        SettingError: A file cannot be read or written, a run has no row, several runs
-            have no times or columns in common, or the browser fails.
+        SettingError: A run is the name of a robot, a file cannot be read or written, a
+            run has no row, several runs have no times or columns in common, or the
+            browser fails.
         ShapeError: Arrays of a bag do not match each other.
         UnsupportedError: A file is a bag, and rosbags is not installed, or a picture
             was requested, and there is no browser or matplotlib.
         OSError: The picture cannot be written.
     """
     check_page(arguments.out, "out")
+    for path in arguments.runs:
+        _refuse_robot(path, arguments.out)
     records = [read_motion(path) for path in arguments.runs]
     for path, record in zip(arguments.runs, records, strict=True):
         if not len(record.t):
@@ -65,3 +70,22 @@ def run(arguments: argparse.Namespace) -> int:
         screenshot(arguments.out, arguments.screenshot)
         print(f"picture: {arguments.screenshot}")
     return 0
+
+
+def _refuse_robot(name: str, out: str) -> None:
+    """Raise SettingError if a run is no file, but the name of a robot of dyn.load.
+
+    Args:
+        name: Argument that should be the file of a run.
+        out: File of the report, for the commands in the message.
+    """
+    try:
+        robot = not file_kind(name) and locate(name).file is not None
+    except ModelError:
+        return  # reading it says what it is
+    if robot:
+        raise SettingError(
+            f"{name} is a robot, not a run; valid: a run of dyn sim (dyn sim {name}"
+            f" --report {out}); dyn doctor {name} --html {out} for the robot itself",
+            "runs",
+        )
