@@ -5,16 +5,19 @@ A DynWarning is issued for positions of a robot's run that look like degrees.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.errors import ShapeError, UnsupportedError, one_line
 from dyn_core.model import Model
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.states import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.recordings import Recording
+from dyn_core.recordings.bags import BAGS, TABLES
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.validation import float_array, known_keywords, shaped_array
 from dyn_core.view import replay
@@ -90,7 +93,13 @@ def scene_of(what: Shown) -> VisualScene:
         return ObjectScene(what)
     if isinstance(what, Task):
         return task_scene(what, what.start(np.random.default_rng(0), 1)[0])[0]
-    raise UnsupportedError(f"a {type(what).__name__} is not shown; valid: {_SHOWN}")
+    valid = _SHOWN
+    if isinstance(what, str | os.PathLike):
+        valid = f"the command dyn view {what}"
+        if Path(what).suffix not in (*BAGS, *TABLES):
+            valid = f"show(dyn.load({str(what)!r})), or {valid}"
+    said = f"a {type(what).__name__} is not shown; valid: {valid}"
+    raise UnsupportedError(one_line(said))
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:

@@ -448,6 +448,11 @@ def test_what_is_shown_is_said():
     """A name is no robot yet, and NaN no place."""
     with pytest.raises(UnsupportedError, match=r"a str is not shown; .*dyn.load"):
         show("arm7")
+    said = r"a str is not shown; valid: show\(dyn\.load\('arm7'\)\), or the command"
+    with pytest.raises(UnsupportedError, match=rf"{said} dyn view arm7$"):
+        show("arm7")
+    with pytest.raises(UnsupportedError, match="; valid: the command dyn view run.npz"):
+        show(Path("run.npz"))
     with pytest.raises(dyn.ShapeError, match="states: wanted finite numbers"):
         show(dyn.load("arm7"), [np.nan] * 7)
 
