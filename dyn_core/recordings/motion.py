@@ -385,8 +385,8 @@ def unused_joints(record: MotionRecord, model: Model) -> str:
         record: Motion; numbered columns count as joints called 1, 2, ....
         model: Robot.
     """
-    own = {*coordinates_of(model).positions, *model.names}
-    extra = [name for name in record.names("q") if name not in own]
+    known = {*coordinates_of(model).positions, *model.names}
+    extra = [name for name in record.names("q") if name not in known]
     if not extra:
         return ""
     robot = str(record.facts.get("robot", model.name))

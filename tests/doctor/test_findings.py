@@ -222,8 +222,8 @@ def test_a_moving_link_with_a_shape_has_mass():
 
     def lacking(text):
         report = dyn.doctor(text, extras=ARMATURE, samples=60)
-        found = [x for x in report.findings if x.code == "shape-without-mass"]
-        return [(place.owner, place.fact) for x in found for place in x.places]
+        findings = [x for x in report.findings if x.code == "shape-without-mass"]
+        return [(place.owner, place.fact) for x in findings for place in x.places]
 
     fact = "it has no <inertial> with a mass, and counts as mass 0"
     shape = re.search(r"<collision>.*?</collision>", CLEAN, re.S)[0]

@@ -74,8 +74,8 @@ def hardware_package(
         if name in rest:
             raise SettingError(f"{name}={rest[name]!r}; valid: leave it out", name)
     made = solver_of(stepper, STEP)
-    known = [*(x.name for x in fields(BuildOptions)), *getattr(made, "slots", ())]
-    valid = ["max_step", *made.options, *known]
+    valid = ["max_step", *(x.name for x in fields(BuildOptions))]
+    valid += [x for part in ("slots", "options") for x in getattr(made, part, ())]
     check_names(f"{stepper}: unknown option", rest, valid)
     for robot, suffix in ((model, "step"), (weightless(model), "weightless")):
         # With friction and springs, as the exported laws compensate them.

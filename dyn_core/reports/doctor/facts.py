@@ -156,8 +156,8 @@ class RobotFacts:
         for link in self.links:
             joint = above.get(carrier[link.name])
             if joint is not None and not link.mass and not link.Ic.any():
-                own = joint.child == link.name and joint.kind != "floating"
-                bare += [link] if own or not masses[joint.child] else []
+                moved = joint.child == link.name and joint.kind != "floating"
+                bare += [link] if moved or not masses[joint.child] else []
         return bare
 
 
