@@ -47,6 +47,7 @@ KINDS: dict[int, ParameterKind] = {
     9: ParameterKind("string array", "string_array_value", "String values are:", str),
 }
 ARRAYS = (5, 6, 7, 8, 9)
+_EXAMPLES = {bytes: "1", bool: "true", int: "1", float: "1.0", str: "a"}
 INTEGERS = range(-(2**63), 2**63)  # range of int64
 
 
@@ -116,8 +117,9 @@ def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
             return number, [_converted(x, int).to_bytes(1, "little") for x in value]
         return number, [_converted(x, kind.python) for x in value]
     except (TypeError, ValueError, OverflowError) as error:
+        array = f", such as '[{_EXAMPLES[kind.python]}]'" if number in ARRAYS else ""
         raise SettingError(
-            f"{name}: '{one_line(typed)}'; valid: {_an(kind.label)}", name
+            f"{name}: '{one_line(typed)}'; valid: {_an(kind.label)}{array}", name
         ) from error
 
 

@@ -340,6 +340,17 @@ def test_a_typed_value_of_another_type_is_refused(typed, number):
         typed_value(typed, number, "x")
 
 
+@pytest.mark.parametrize(
+    ("number", "example"),
+    [(8, r"'\[1\.0\]'"), (7, r"'\[1\]'"), (6, r"'\[true\]'"), (9, r"'\[a\]'")],
+)
+def test_a_number_for_an_array_is_answered_with_an_example(number, example):
+    """Which is itself a value of the type."""
+    with pytest.raises(dyn.SettingError, match=f"array, such as {example}$") as error:
+        typed_value("-1", number, "x")
+    assert typed_value(str(error.value).split("'")[-2], number, "x")[0] == number
+
+
 def test_a_value_without_a_declared_type_has_its_own():
     """As YAML reads it."""
     kinds = {
