@@ -247,13 +247,16 @@ def _pose(cost: Cost, value: Any) -> np.ndarray:
 
     Raises:
         ShapeError, NonFiniteError, RotationError: A pose is not valid, see
-            pose_matrices.
+            pose_matrices; or three numbers where the rotation counts.
         ValueError: Poses in the list differ in length.
     """
     if cost.part == "position" and np.shape(value)[-1:] == (3,):
         place = float_array("position", value, "3 numbers")
         rotation = np.broadcast_to(np.eye(3).ravel(), (*place.shape[:-1], 9))
         return np.concatenate([rotation, place], -1)
+    if np.shape(value) == (3,):
+        wanted = "shape (4, 4) or (7,), or (3,) with part='position'"
+        raise ShapeError("pose", wanted, "shape (3,)")
     single = np.ndim(value) == 1 or np.shape(value) == (4, 4)
     poses = pose_matrices([value] if single else value)
     flat = np.hstack([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]])

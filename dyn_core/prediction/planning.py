@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -18,9 +19,10 @@ from dyn_core.errors import (
     StateError,
 )
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees, too_fast
 from dyn_core.prediction.cost import Cost
 from dyn_core.prediction.problem import LIMIT_TOLERANCE, ControlProblem
-from dyn_core.prediction.result import PlanResult, PlanStart
+from dyn_core.prediction.result import PlanGoal, PlanResult, PlanStart
 from dyn_core.prediction.solving import PlanSolver
 from dyn_core.problems import OPTIMAL_CONTROL
 from dyn_core.solving.build_options import check_names
@@ -118,7 +120,7 @@ class Plan(NearAttributes):
 
         Returns:
             A PlanResult, or a list of them if q or qd has rows, even one; its `reason`
-            tells how the search ended.
+            tells how the search ended, its `errors` how far from the targets.
 
         Raises:
             ShapeError: An array has the wrong shape, or the guess another number of
@@ -131,6 +133,10 @@ class Plan(NearAttributes):
         """
         model = self.problem.model
         settings = self.problem.settings({} if targets is None else targets)
+        goals = tuple(
+            PlanGoal(cost, settings[1][weights], settings[1][target])
+            for cost, weights, target in self.problem.goals
+        )
         if np.ndim(q) == 2 or np.ndim(qd) == 2:
             starts = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
             count = max(len(x) for x in starts if x.ndim == 2)
@@ -139,9 +145,11 @@ class Plan(NearAttributes):
             rows = zip(*(np.broadcast_to(x, (count, x.shape[-1])) for x in starts),
                        strict=True)  # fmt: skip
             checked = [self._start(a, b, guess, settings) for a, b in rows]
-            return self.solver.solve_all(self.problem, checked, **self.options)
+            results = self.solver.solve_all(self.problem, checked, **self.options)
+            return [_with_goals(result, goals) for result in results]
         start = self._start(q, qd, guess, settings)
-        return self.solver.solve(self.problem, start, **self.options)
+        result = self.solver.solve(self.problem, start, **self.options)
+        return _with_goals(result, goals)
 
     def _start(
         self, q: Any, qd: Any, guess: Any, settings: tuple[np.ndarray, np.ndarray]
@@ -209,22 +217,33 @@ class Plan(NearAttributes):
     def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Raise StateError if the start is beyond a limit by more than `slack`.
 
-        It names the joint. q is (nq,), qd (nv,). Joints with nq != nv are not checked,
-        nor are their velocities.
+        It names the joint, and asks whether a start far beyond its limits is in
+        degrees, by the rules of in_degrees and too_fast. q is (nq,), qd (nv,). Joints
+        with nq != nv are not checked, nor are their velocities.
         """
-        bounds = self.problem.bounds
+        bounds, model = self.problem.bounds, self.problem.model
         for k, place in enumerate(bounds.place):
             for what, x, low, high in (
                 ("position", q[place], bounds.q_lower[k], bounds.q_upper[k]),
                 ("velocity", qd[k], -bounds.qd[k], bounds.qd[k]),
             ):
                 if place >= 0 and max(low - x, x - high) > self.slack:
+                    degrees = ""
+                    if what == "position" and in_degrees(model, "q", q[None]):
+                        degrees = "; is q in degrees?"
+                    elif what == "velocity" and too_fast(model, "qd", qd, ""):
+                        degrees = "; is qd in degrees per second?"
                     raise StateError(
                         f"plan: the start is beyond a limit: {what} of joint"
                         f" '{self.problem.coordinate(k)}' is {x:.6g}; valid: {low:g} to"
-                        f" {high:g}, or limits=False",
+                        f" {high:g}, or limits=False{degrees}",
                         "limit",
                     )
+
+
+def _with_goals(result: Any, goals: tuple[PlanGoal, ...]) -> Any:
+    """Return a PlanResult with its goals; what else a solver returns is not changed."""
+    return replace(result, goals=goals) if isinstance(result, PlanResult) else result
 
 
 def _hold(model: Model, **options: Any) -> Any:

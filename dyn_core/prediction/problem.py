@@ -29,6 +29,7 @@ from dyn_core.validation import (
 )
 
 MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for each
+GOALS = ("pose", "posture", "centre_of_mass", "distance")
 LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 STEP_OPTIONS = ("engine", *PASSIVE)
 _CONTACTS = "a list of (loop of dyn.make_loop, begin, end) with times [s]"
@@ -190,6 +191,22 @@ class ControlProblem(System):
         return tuple(cost for cost in self.costs if cost.ends)
 
     @cached_property
+    def goals(self) -> tuple[tuple[Cost, slice, slice], ...]:
+        """Costs of the end that have a place as their target; computed once.
+
+        They are poses, postures, centres of mass and distances. Each is (cost, its
+        weights, its target); the slices are those of end costs in `settings`.
+        """
+        start, goals = 0, []
+        for cost in self.ending:
+            middle = start + cost.size(self.model)
+            end = middle + cost.target_size(self.model)
+            if cost.kind in GOALS:
+                goals.append((cost, slice(start, middle), slice(middle, end)))
+            start = end
+        return tuple(goals)
+
+    @cached_property
     def bounds(self) -> CoordinateBounds:
         """Limits of all coordinates, in the order of qd, (nv,) each; computed once.
 
@@ -315,7 +332,11 @@ class ControlProblem(System):
         for name in targets:
             if names.count(name) != 1:
                 valid = ", ".join(sorted({x for x in names if names.count(x) == 1}))
-                text = f"plan: target of {shown(name)}; valid: {valid or 'none'}"
+                text = f"plan: target of {shown(name)}"
+                if (count := names.count(name)) > 1:
+                    text = f"plan: {count} costs are called {shown(name)}: give each"
+                    text += " its own name="
+                text += f"; valid: {valid or 'none'}"
                 raise SettingError(text, "targets")
         return self._settings(targets)
 

@@ -272,6 +272,11 @@ def test_targets_that_are_no_pose_name_the_cost(target, message):
     reach = dyn.cost.pose("tool", target, name="reach")
     with pytest.raises(SettingError, match=f"^cost reach: .*{message}"):
         reach.read_target(dyn.load("arm7"))
+    said = (
+        r"cost tool: pose: wanted .* or \(3,\) with part='position', got shape \(3,\)"
+    )
+    with pytest.raises(SettingError, match=said):
+        dyn.cost.pose("tool", [0.4, 0.1, 0.5]).read_target(dyn.load("arm7"))
     with pytest.raises(SettingError, match="^cost velocity: target: wanted numbers"):
         dyn.cost.velocity(target=["a"]).read_target(dyn.load("arm7"))
 

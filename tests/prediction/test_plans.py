@@ -23,6 +23,7 @@ from dyn_core.errors import (
     StateError,
     UnsupportedError,
 )
+from dyn_core.kinematics.poses import pose_matrices
 from dyn_core.prediction import ControlProblem, Plan, PlanSolver, riccati
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.rollouts import PlanPath, Shooting
@@ -911,3 +912,80 @@ def test_plans_need_no_machine_code(monkeypatch):
     result = slow.solve(start, [0.0, 0.0])
     np.testing.assert_allclose(result.tau, wanted.tau, rtol=1e-9, atol=1e-9)
     assert result.reason == wanted.reason
+
+
+NEAR, FAR = [0.5, -0.2, 0.15, 1, 0, 0, 0], [1.8, 0.0, 0.5, 1, 0, 0, 0]
+
+
+def reach(**choices):
+    """Return a plan that leads the tool of arm7 to a pose, and its start."""
+    costs = [
+        cost.pose("tool", NEAR, 1e4, when="end"),
+        cost.velocity(10.0, when="end", name="rest"),
+        cost.effort(1e-3),
+    ]
+    choices = {"duration": 1.5, "knots": 20, "max_iterations": 60, **choices}
+    plan = dyn.plan(dyn.load("arm7"), costs, **choices)
+    return plan, np.array([0.0, 0.2, 0.0, -1.5, 0.0, 1.5, 0.0])
+
+
+@pytest.mark.parametrize("solver", [*DESCENT, "mppi"])
+def test_a_plan_says_how_far_its_end_is_from_each_target(solver):
+    """Metres and radians are those of the frame, also of a target of `solve`."""
+    few = {"max_iterations": 3, "samples": 16} if solver == "mppi" else {}
+    plan, q = reach(solver=solver, **few)
+    where = dyn.solver("forward_kinematics").build(plan.problem.model, frames=["tool"])
+    for targets in (None, {"tool": FAR}):
+        result = plan.solve(q, np.zeros(7), targets=targets)
+        (goal,) = pose_matrices([FAR if targets else NEAR])
+        (there,) = where(result.q[-1])
+        cosine = (np.trace(goal[:3, :3].T @ there[:3, :3]) - 1) / 2
+        error = result.errors["tool"]
+        assert set(result.errors) == {"tool"}
+        distance = np.linalg.norm(there[:3, 3] - goal[:3, 3])
+        np.testing.assert_allclose(error["m"], distance, rtol=1e-9, atol=1e-12)
+        turn = np.arccos(min(cosine, 1.0))
+        np.testing.assert_allclose(error["rad"], turn, rtol=1e-6, atol=1e-6)
+        assert f"'tool' ends {error['rad']:.3g} rad, {error['m']:.3g} m" in repr(result)
+    assert error["m"] > 0.5
+    (many,) = plan.solve(q[None], np.zeros(7), targets=targets)
+    assert many.errors == result.errors == pickle.loads(pickle.dumps(result)).errors
+
+
+def test_errors_of_postures_and_points_are_norms_of_what_counts():
+    """Entries without a weight, and costs of motion or at the knots, are left out."""
+    model, q = dyn.load("cart_pole"), np.array([0.1, 0.2])
+    costs = [
+        cost.posture([0.5, 1.0], [1e-9, 0.0], when="end", name="slide"),
+        cost.posture([0.5, 1.0], 1e-9, when="always"),
+        cost.posture([9.0, 9.0], 1e-9, name="way"),
+        cost.custom(lambda model, q, qd, tau: [qd[0]], 1e-9, when="end"),
+        cost.effort(1.0),
+    ]
+    plan = dyn.plan(model, costs, duration=0.1, knots=3, limits=False)
+    result = plan.solve(q, np.zeros(2))
+    left = np.abs(result.q[-1] - [0.5, 1.0])
+    assert set(result.errors) == {"slide", "posture"}
+    assert result.errors["slide"] == pytest.approx({"m": left[0]})
+    assert result.errors["posture"] == pytest.approx({"m": left[0], "rad": left[1]})
+    assert result.moved_on().errors == result.errors
+    assert "pickle" and pickle.loads(pickle.dumps(result)).errors == result.errors
+    assert not other_plan("two_link", 3).errors
+
+
+def test_targets_of_two_costs_of_one_name_say_so():
+    costs = [cost.velocity(), cost.velocity(1.0, when="end"), cost.effort()]
+    plan = dyn.plan(dyn.load("two_link"), costs, duration=0.1, knots=3)
+    said = "2 costs are called 'velocity': give each its own name=; valid: effort"
+    with pytest.raises(SettingError, match=said):
+        plan.solve([0.0, 0.0], [0.0, 0.0], targets={"velocity": [0.0, 0.0]})
+
+
+def test_starts_in_degrees_are_asked_about():
+    plan, q = reach()
+    with pytest.raises(StateError, match=r"joint2' is 11.*limits=False; is q in deg"):
+        plan.solve(np.rad2deg(q), np.zeros(7))
+    with pytest.raises(StateError, match=r"velocity .*; is qd in degrees per second\?"):
+        plan.solve(q, np.full(7, 60.0))
+    with pytest.raises(StateError, match="limits=False$"):
+        plan.solve(np.where(np.arange(7) == 1, 3.0, q), np.zeros(7))
