@@ -24,7 +24,8 @@ from ros_nodes.tools.parameter_values import value_of
 
 SETTLE = 5.0  # longest rest of the reference after the last point's time [s]
 NEAR = 0.01  # distance at which a joint is there [rad | m]
-FOLLOWS, POSTURE = "following a trajectory", "target_posture refused"
+FOLLOWS = "following a trajectory"
+TARGETS = "target_posture refused", "target_pose refused"
 ENDS = "trajectory "  # refused, aborted, dropped, stopped
 WRAPS = "gains.{}.angle_wraparound"
 WARNING = 30  # level of the log
@@ -33,13 +34,13 @@ AGAIN = 0.1  # period of a target posture, which is not received reliably [s]
 LOG = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-class _Watch:
+class Watch:
     """What a controller publishes: reference, error, and its log.
 
     Attributes:
         reference, error: Latest messages; None before the first.
         moved: Steady time of the last change of the reference [s].
-        answers: Lines of the log about trajectories, since `sent`.
+        answers: Lines of the log about trajectories and targets, since `sent`.
         warning: Phrase with the last other warning of its log since `sent`, or "".
         turning: Names of the joints that the node shifts by whole turns.
         sent: System time at which the trajectory was sent [s]; infinite before.
@@ -76,7 +77,7 @@ class _Watch:
         stamp = line.stamp.sec + 1e-9 * line.stamp.nanosec
         if line.name != self._logger or stamp < self.sent:
             return
-        if line.msg.startswith((FOLLOWS, ENDS, POSTURE)):
+        if line.msg.startswith((FOLLOWS, ENDS, *TARGETS)):
             self.answers.append(line.msg)
         elif line.level >= WARNING:
             self.warning = f"; the node's last warning: {line.msg}"
@@ -139,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     with noted_signals(*ENDING) as stop, connect(arguments.timeout) as live:
         name, wait = live.require(arguments.node), arguments.timeout
-        watch = _Watch(live, name)
+        watch = Watch(live, name)
         sender = live.node.create_publisher(
             JointTrajectory, f"{name}/joint_trajectory", 1
         )
@@ -205,7 +206,7 @@ def _to_joints(joints: Mapping[str, float], reference: JointState) -> dict[str, 
 
 
 def _to_posture(
-    live: Live, watch: _Watch, name: str, arguments: argparse.Namespace, stop: list[int]
+    live: Live, watch: Watch, name: str, arguments: argparse.Namespace, stop: list[int]
 ) -> int:
     """Send a target posture in mode predictive; return 0 if the joints arrive, else 1.
 
@@ -253,7 +254,7 @@ def _to_posture(
     if status and not stop:
         print(
             "plans rest where their costs balance: a larger predictive.posture_weight,"
-            " or a smaller effort_weight, is nearer"
+            " or a smaller pose_weight or effort_weight, is nearer"
         )
     return status
 
@@ -278,7 +279,7 @@ def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, 
 
 def _arrival(
     live: Live,
-    watch: _Watch,
+    watch: Watch,
     name: str,
     content: Mapping[str, Any],
     ends: float,

@@ -14,6 +14,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from dyn_core.errors import DynError, SettingError
 from dyn_core.signals import ENDING, noted_signals
 from ros_nodes.messages.target_messages import read_target
+from ros_nodes.moving.joint_move import Watch
 from ros_nodes.moving.tool_path import ToolPath, apart
 from ros_nodes.tools.live import Live, connect
 from ros_nodes.tools.param import values
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             its tool; it has no tool in mode predictive; a speed is too large for its
             target_jump; or a number is not valid.
         DynError: It follows no target poses, publishes no pose of its tool, or does not
-            answer; or ROS 2 does not start.
+            answer; it refuses a target, as after a stop; or ROS 2 does not start.
     """
     with noted_signals(*ENDING) as stop, connect(arguments.timeout) as live:
         name = live.require(arguments.node)
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{name} follows no target poses; valid: a node computed_torque in mode"
                 " cartesian or predictive that is configured"
             )
-        _check(live, name, arguments)
+        mode, watch = _check(live, name, arguments), Watch(live, name)
         if not live.until(lambda: poses, wait, f"a pose on {name}/frame_pose"):
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
@@ -72,17 +73,37 @@ def run(arguments: argparse.Namespace) -> int:
         turn = arguments.quaternion or poses[-1][3:]
         path = ToolPath(poses[-1], np.r_[goal, turn], arguments.speed, arguments.turn)
         print(f"{path.duration:.1f} s to {goal.tolist()}", flush=True)
-        _send(live, targets.publish, path, stop)
+        watch.sent = time.time()
+
+        def ended() -> bool:
+            """Return whether a signal came; raise DynError if refusals go on."""
+            if len(watch.answers) > 1:  # the log has one a second
+                watch.refused(name)
+            return bool(stop)
+
+        _send(live, targets.publish, path, ended)
         if stop:
             print("interrupted: the node holds the last target")
             return 1
-        return _arrival(live, poses, path)
+        status = _arrival(live, poses, path)
+        if status:
+            watch.refused(name)
+            print(
+                "out of reach, in contact, stopped, or too soft; see dyn diagnostics"
+                f" {name}"
+            )
+        if status and mode == "predictive":
+            print(
+                "plans rest where their costs balance: a larger predictive.pose_weight,"
+                " or a smaller posture_weight or effort_weight, is nearer"
+            )
+        return status
 
 
-def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
-    """Raise a SettingError if parameters of the node do not fit the move.
+def _check(live: Live, name: str, arguments: argparse.Namespace) -> str:
+    """Return the node's mode; raise a SettingError if the move does not fit.
 
-    They do not if the node publishes the pose of another link than its tool (both
+    It does not if the node publishes the pose of another link than its tool (both
     named), if it is in mode predictive without a tool, or if --speed or --turn exceeds
     target_jump / (2 PERIOD), as one target may be lost; PERIOD is 0.01 s. There is no
     bound if target_jump is 0, or in mode predictive. `name` is the node's name.
@@ -119,6 +140,7 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
                 f" {name} is {jump:g}",
                 bound,
             )
+    return str(mode)
 
 
 def _numbers(message: PoseStamped) -> np.ndarray:
@@ -127,9 +149,12 @@ def _numbers(message: PoseStamped) -> np.ndarray:
 
 
 def _send(
-    live: Live, publish: Callable[[PoseStamped], None], path: ToolPath, stop: list[int]
+    live: Live,
+    publish: Callable[[PoseStamped], None],
+    path: ToolPath,
+    ended: Callable[[], bool],
 ) -> None:
-    """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
+    """Publish the path, a pose each PERIOD, in steady time, to its end or till `ended`.
 
     PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was
     suspended, the path goes on where it was.
@@ -138,11 +163,12 @@ def _send(
         live: Connection whose executor is spun between the poses.
         publish: Function that sends a pose.
         path: Path, sent from its start to its end.
-        stop: Numbers of the signals received so far; sending ends when there is one.
+        ended: Called before each pose and while waiting for the next one; sending ends
+            when it returns true, and its errors pass through.
     """
     began, t = time.monotonic(), 0.0
     message = PoseStamped()
-    while not stop:
+    while not ended():
         x = path.pose(t)
         place, turn = message.pose.position, message.pose.orientation
         place.x, place.y, place.z = x[:3].tolist()
@@ -151,7 +177,7 @@ def _send(
         if t >= path.duration:
             return
         t += PERIOD
-        while (wait := began + t - time.monotonic()) > 0 and not stop:
+        while (wait := began + t - time.monotonic()) > 0 and not ended():
             live.spin(wait)
         if wait < -2 * PERIOD:  # after a pause the path goes on where it was
             began -= wait
@@ -180,6 +206,4 @@ def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
         f"{'arrived' if there else 'not there'}: {1e3 * distance:.1f} mm,"
         f" {angle:.3f} rad from the target"
     )
-    if not there:
-        print("out of reach, in contact, stopped, or too soft; see /diagnostics")
     return 0 if there else 1

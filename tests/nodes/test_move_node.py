@@ -83,6 +83,14 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     monkeypatch.setattr(move, "SETTLE", 0.5)
     status, out, err = run("--to", "1.5", "0.1", "0.5", "--speed", "2.0")
     assert (status, "not there" in out) == (1, True), out + err
+    assert cli.main(["call", "/computed_torque/estop"]) == 0
+    monkeypatch.setattr(move, "SETTLE", 30.0)
+    began = time.monotonic()
+    status, out, err = run(*to, "--speed", "0.05")
+    assert time.monotonic() < began + 10.0, "it does not wait for the end of the path"
+    refusal = "/computed_torque: target_pose refused: "
+    assert (status, refusal in err, "out of reach" in out) == (1, True, False), out
+    assert "no target is followed: stopped: " in err
     status, _, err = run("/nobody", *to[:4], "--timeout", "0.5")
     assert (status, "node /nobody is not there" in err) == (1, True)
     status, _, err = run("/simulator", *to[:4], "--timeout", "5")
@@ -179,7 +187,7 @@ def test_a_motion_that_ends_early_says_why(lines, said, ros, monkeypatch, capsys
     from ros_nodes.moving import joint_move
 
     live = SimpleNamespace(node=SimpleNamespace(create_subscription=lambda *_: None))
-    watch = joint_move._Watch(live, "/node")
+    watch = joint_move.Watch(live, "/node")
     watch.sent, ends = 0.0, time.monotonic()
     monkeypatch.setattr(joint_move, "SETTLE", 0.1)
     for level, text in lines:
@@ -268,8 +276,13 @@ def test_a_node_that_plans_is_led_to_postures_and_poses(
     assert (status, "valid: predictive.frame set to a link, or" in err) == (1, True)
 
 
-def test_the_tool_of_a_node_that_plans_is_led(start, environment, capfd):
-    """Along the path, near its end: plans rest where their costs balance."""
+def test_the_tool_of_a_node_that_plans_is_led(start, environment, monkeypatch, capfd):
+    """Along the path, near its end: plans rest where their costs balance.
+
+    Out of reach, the command names the weights; after a stop, the node's refusal.
+    """
+    from ros_nodes.moving import move
+
     start(
         GRAPHS["demo"].nodes,
         PARAMS.replace(
@@ -286,3 +299,13 @@ def test_the_tool_of_a_node_that_plans_is_led(start, environment, capfd):
         said = capfd.readouterr()
     assert status == 0, said
     assert "arrived: " in said.out
+    monkeypatch.setattr(move, "SETTLE", 0.5)
+    assert cli.main(["move", "--to", "1.5", "0.1", "0.5", *to[4:]]) == 1
+    out = capfd.readouterr().out
+    assert "see dyn diagnostics /computed_torque\n" in out
+    assert "a larger predictive.pose_weight, or a smaller posture_weight" in out
+    monkeypatch.setattr(move, "SETTLE", 3.0)
+    assert cli.main(["call", "/computed_torque/estop"]) == 0
+    assert cli.main(["move", *to]) == 1
+    said = capfd.readouterr()
+    assert "/computed_torque: target_pose refused: " in said.err, said
