@@ -26,7 +26,7 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.model.checks.findings import warn_of
-from dyn_core.model.checks.robots import beyond_limits, check_robot
+from dyn_core.model.checks.robots import beyond_limits, check_robot, many_turns
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import without_dry_friction
 from dyn_core.prediction.problem import require_tree
@@ -375,7 +375,7 @@ def _linear(
         if joints.count(name) > 1:
             message = f"joint '{name}' is named twice; valid: each joint once"
             raise SettingError(message, "motors")
-    doubts = [beyond_limits(model, "q", q, "q")]
+    doubts = [check(model, "q", q, "q") for check in (beyond_limits, many_turns)]
     if period is not None and _positive("period", period) > LONG:
         doubts.append(
             f"period {period:g} s is long: nothing acts on what happens within it;"

@@ -10,7 +10,12 @@ import numpy as np
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.inertias import changed_inertias
-from dyn_core.model.checks.robots import beyond_limits, check_robot, too_fast
+from dyn_core.model.checks.robots import (
+    beyond_limits,
+    check_robot,
+    many_turns,
+    too_fast,
+)
 from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.channels import (
@@ -149,6 +154,8 @@ class RobotPlant(SimulatedPlant):
                 f"steps of {step:g} s are long: nothing acts within a step; valid: a"
                 " period in seconds, such as 0.002, or more substeps",
             )
+        turned = many_turns(self.model, "q0", self.q0, "the start")
+        self.warnings += (turned,) * bool(turned)
         self.reset()
 
     @property

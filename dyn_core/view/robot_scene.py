@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import InfeasibleError
 from dyn_core.model import Model
-from dyn_core.model.checks.robots import beyond_limits
+from dyn_core.model.checks.robots import beyond_limits, many_turns
 from dyn_core.model.frames import roll_pitch_yaw
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.solving.registry import solver
@@ -90,7 +90,9 @@ class RobotScene(VisualScene):
         if sketched and self._maker.has_meshes():
             self.sketch = tuple(self._maker.skeleton())
         if start is not None:
-            self.notes += filter(None, [beyond_limits(model, "q0", start, "the start")])
+            checks = beyond_limits, many_turns
+            doubts = [check(model, "q0", start, "the start") for check in checks]
+            self.notes += filter(None, doubts)
         self._start = self._standing(start_position(model, start))
         self.sliders, self._knobs = _sliders(model, self._start, self.size)
 

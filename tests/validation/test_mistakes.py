@@ -10,6 +10,7 @@ import sys
 import warnings
 from dataclasses import replace
 from enum import Enum
+from re import escape
 
 import numpy as np
 import pytest
@@ -129,6 +130,22 @@ def test_degrees_for_radians_are_named_as_such(shipped, world):
 
 
 @pytest.mark.parametrize("world", [None, {"half_spaces": []}])
+def test_degrees_of_a_joint_without_limits_are_named_as_such(shipped, world):
+    """Whole turns show them; a wheel that has turned a little is nobody's mistake."""
+    model = shipped["cart_pole"]
+    said = "{} of joint hinge is 90 rad, 14.3 turns; is {} in degrees?"
+    with pytest.warns(ModelWarning, match=escape(said.format("the start", "q0"))):
+        (warning,) = _run(model, q0=[0.0, 90.0], world=world).warnings
+    assert warning == said.format("the start", "q0")
+    for turned in (4 * np.pi, -12.0):
+        assert _run(model, q0=[0.0, turned], world=world).warnings == ()
+    with pytest.warns(ModelWarning, match=escape("-90 rad, -14.3 turns")):
+        _run(model, q0=[0.0, -90.0], world=world)
+    with pytest.warns(ModelWarning, match=escape(said.format("the lock", "lock"))):
+        model.lock({"hinge": 90.0})
+
+
+@pytest.mark.parametrize("world", [None, {"half_spaces": []}])
 def test_degrees_per_second_are_named_as_such(shipped, world):
     """A start somewhat above the velocity limits is nobody's mistake."""
     qd0 = [0, 0, 90, 0, 0, 0, 0]
@@ -190,6 +207,8 @@ DOUBTFUL = {
     "view": lambda arm: run_of(arm, [90.0] * 7),
     "lqr": lambda arm: dyn.lqr(arm, [90.0] * 7, 1.0, 1.0),
     "kalman": lambda arm: dyn.kalman(arm, [90.0] * 7, {"position": 1e-3}, period=1e-3),
+    "turns": lambda arm: _run(dyn.load("cart_pole"), q0=[0.0, 90.0]),
+    "turns of lqr": lambda arm: dyn.lqr(dyn.load("cart_pole"), [0.0, 90.0], 1.0, 1.0),
     "rules": lambda arm: Rules(filter_time=0.5),
     "replaced rules": lambda arm: replace(Rules(), filter_time=0.5),
     "former name": lambda arm: dyn.solver("old_name"),

@@ -22,7 +22,7 @@ from dyn_core.model.checks.inertias import (
 )
 from dyn_core.model.checks.mimics import check_mimics
 from dyn_core.model.checks.names import with_mended_names
-from dyn_core.model.checks.robots import DEEP, excess
+from dyn_core.model.checks.robots import DEEP, HINGES, TURNED, excess, turns
 from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec, Mimic
@@ -291,7 +291,8 @@ class _Walk:
     def note_beyond_limits(self, spec: JointSpec, joint: Joint, q: Vector) -> None:
         """Add a warning if a lock at q (nq) is beyond its joint's limits by over 0.01.
 
-        The unit is [rad | m]. Joints of several coordinates are not checked.
+        The unit is [rad | m]. There is a warning, too, if it is an angle above 4 pi
+        that no limit bounds. Joints of several coordinates are not checked.
         """
         if joint.nv != 1:
             return
@@ -301,6 +302,9 @@ class _Walk:
             slides = joint.kind == "prismatic"
             sentence = excess("lock", "the lock", spec.name, x, beyond, slides)
             self.findings.note("", "", sentence)
+        free = math.isinf(spec.upper if x > 0 else spec.lower)
+        if free and joint.kind in HINGES and abs(x) > TURNED:
+            self.findings.note("", "", turns("lock", "the lock", spec.name, x))
 
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the Joint object of a specification.

@@ -12,6 +12,8 @@ from dyn_core.model.assembly.tree import Tree
 from dyn_core.validation import shown
 
 DEEP = 0.01  # excess of a limit that is warned of [m | rad]
+HINGES = ("revolute", "continuous", "helical")  # their positions are angles
+TURNED = 4 * math.pi  # a larger angle of a joint without limits is warned of [rad]
 FAST = 5.0  # ratio of a velocity to its limit that is warned of
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -104,6 +106,43 @@ def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
                 f" {most:.3g} times the velocity limit of joint {tree.names[i]}"
             )
     return sentence
+
+
+def many_turns(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
+    """Return words on the joint without limits that is turned farthest at q; else "".
+
+    Only independent joints whose one coordinate is an angle count, where they have no
+    limit in the direction of the turn and |q| is above 4 pi (TURNED); NaN does not. The
+    words are those of `turns`.
+
+    Args:
+        tree: Robot.
+        name: Name of the argument q, for the question whether it is in degrees.
+        q: Position, (nq,) [rad | m].
+        what: What the position is of, such as "the start".
+    """
+    sentence, most = "", TURNED
+    for i in tree.independent:
+        if tree.joint[i].kind in HINGES:
+            x, v = float(q[tree.q_slices[i].start]), tree.v_slices[i].start
+            free = math.isinf((tree.upper if x > 0 else tree.lower)[v])
+            if free and abs(x) > most:
+                most, sentence = abs(x), turns(name, what, tree.names[i], x)
+    return sentence
+
+
+def turns(name: str, what: str, joint: str, x: float) -> str:
+    """Return "WHAT of joint JOINT is X rad, X / 2 pi turns; is NAME in degrees?".
+
+    Args:
+        name: Name of the argument, which may be in degrees.
+        what: What the position is of.
+        joint, x: Name of the joint, and its position [rad].
+    """
+    return (
+        f"{what} of joint {joint} is {x:.4g} rad, {x / (2 * math.pi):.3g} turns; is"
+        f" {name} in degrees?"
+    )
 
 
 def excess(
