@@ -18,6 +18,7 @@ from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.solving.help_pages import mentions, names_with_terms, summary
 from dyn_core.solving.registry import default_registry
+from dyn_core.tasks import ROBOT_TASKS, TASKS, task_page
 
 # Pages of the documentation by what they are about, in words that readers search for.
 PAGES = {
@@ -66,7 +67,10 @@ PAGES = {
 
 def add_help(parser: argparse.ArgumentParser) -> None:
     """Add the words `name` of `dyn help`, a list, and its function as `run`."""
-    what = "a command, a solver, a kind of problem, or words such as: mass matrix, H"
+    what = (
+        "a command, a solver, a kind of problem, a task of an environment, or words"
+        " such as: mass matrix, H"
+    )
     parser.add_argument("name", nargs="*", help=what)
     parser.set_defaults(run=_help)
 
@@ -86,11 +90,12 @@ def add_solvers(parser: argparse.ArgumentParser) -> None:
 
 
 def _help(arguments: argparse.Namespace) -> int:
-    """Print the help page of a command, a solver or a kind of problem; return 0.
+    """Print the help page of a command, solver, kind of problem or task; return 0.
 
     Without a name it is the help of `dyn`. A solver comes before a problem of the same
-    name, a problem before a command. Other words give the problems, commands, public
-    names of dyn_core and PAGES that mention them.
+    name, a problem before a command, a command before a task. Other words give the
+    problems, commands, public names of dyn_core and PAGES that mention them; the name
+    of a task gives them below its page.
 
     Args:
         arguments: `name`, the words as a list, and `parser`, the parser of `dyn`.
@@ -104,6 +109,7 @@ def _help(arguments: argparse.Namespace) -> int:
     commands = whole.commands()
     problems = {problem.name: problem for problem in registry.problems()}
     solvers = registry.names(references=True)
+    tasks = [*ROBOT_TASKS, *TASKS]
     if not arguments.name:
         whole.print_help()
     elif name in solvers:
@@ -116,12 +122,17 @@ def _help(arguments: argparse.Namespace) -> int:
             print(f"Default solver: {default.names()}")
     elif name in commands:
         commands[name].print_help()
+    elif name in tasks:
+        print(task_page(name))
+        print("\nThe environment of this task: docs/environments.md")
+        if text := _mentions(asked, whole.sentences()):
+            print(f"\n{text}")
     elif asked and (text := _mentions(asked, whole.sentences())):
         print(text)
     else:
-        known = [*solvers, *problems, *commands]
+        known = [*solvers, *problems, *commands, *tasks]
         name = " ".join(asked)
-        message = unknown_name("command, problem or solver", name, known)
+        message = unknown_name("command, problem, task or solver", name, known)
         raise UnsupportedError(f"{message}; {OTHER_NAMES}")
     return 0
 

@@ -1,5 +1,6 @@
 """Control tasks of planar systems and robots: motion, observation and reward."""
 
+import inspect
 import re
 from typing import Any
 
@@ -44,6 +45,23 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
     return planar_task(task, **changes)
 
 
+def task_page(name: str) -> str:
+    """Return "NAME: " and the docstring of a task: aim, action, observation, reward.
+
+    It is that of the function that builds the task of a robot, or of the class of a
+    planar task, which several names may share.
+
+    Args:
+        name: A key of TASKS or ROBOT_TASKS.
+
+    Raises:
+        KeyError: There is no such task.
+    """
+    of = ROBOT_TASKS[name].make if name in ROBOT_TASKS else type(TASKS[name])
+    said = (inspect.getdoc(of) or "").removeprefix("Build the task: ")
+    return f"{name}: {said[:1].lower()}{said[1:]}"
+
+
 __all__ = [
     "ROBOT_TASKS",
     "TASKS",
@@ -61,5 +79,6 @@ __all__ = [
     "named_task",
     "planar_task",
     "robot_task",
+    "task_page",
     "walker_chain",
 ]

@@ -392,7 +392,8 @@ class ClassicPendulum(PendulumSwingUp):
 class ClassicAcrobot(AcrobotSwingUp):
     """Swing the tip a link's length above the support, as Acrobot-v1 does.
 
-    The state is theta1 (from the horizontal), theta2 (relative to it), their rates.
+    The state is theta1 (from the horizontal), theta2 (relative to it), their rates,
+    the observation cos and sin of theta1, then of theta2, then both rates [rad/s].
     Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8 m/s². After each step
     the angles are wrapped and the rates clipped to 4 pi and 9 pi rad/s. The reward is
     -1 for every step, 0 for the step that reaches the height and ends the episode.
@@ -433,7 +434,8 @@ class ClassicAcrobot(AcrobotSwingUp):
 class ClassicCartPole(CartBalance):
     """Balance a pole as CartPole-v1 does: no friction, g = 9.8 m/s².
 
-    Force -10 or 10 N, one Euler step of 0.02 s. The reward is 1 for every step; an
+    Force -10 or 10 N, one Euler step of 0.02 s. Observation: x [m], the pole's angle
+    from upright [rad], their rates [m/s, rad/s]. The reward is 1 for every step; an
     episode ends when |x| > 2.4 m or the pole is beyond 12 degrees.
 
     Source: Gymnasium, classic_control/cartpole.py.

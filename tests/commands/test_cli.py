@@ -22,6 +22,7 @@ from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.simulation import robot_overview
 from dyn_core.simulation.loop_closure import constraint_rows
 from dyn_core.simulation.robot_overview import describe
+from dyn_core.tasks import ROBOT_TASKS, TASKS
 from ros_nodes.demo import demo_command as demo
 from ros_nodes.demo.demo_plan import Outcome, plan_waypoints
 
@@ -170,13 +171,42 @@ def test_words_of_other_tools_lead_to_a_page(word, page, capsys):
     assert f"docs/{page}.md" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("reach", "reach: move the hand of the shipped arm7 to a goal"),
+        ("Quadruped walk", "quadruped_walk: walk along the world's x axis"),
+        ("pendulum", "pendulum: swing a pendulum up by a torque too weak"),
+        ("cart_two_poles", "cart_two_poles: keep the poles on a cart upright"),
+    ],
+)
+def test_help_of_a_task_says_what_it_sees_and_rewards(asked, said, capsys):
+    """The docstring, the page on environments, then what else the word finds."""
+    assert cli.main(["help", *asked.split()]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(said)
+    assert "Observation" in out and "eward" in out and "docs/environments.md" in out
+    assert asked != "pendulum" or "\ndocs/planar.md: " in out
+
+
+def test_each_task_has_a_help_page(capsys):
+    """A near name of one is guessed."""
+    for name in (*ROBOT_TASKS, *TASKS):
+        assert cli.main(["help", name]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f"{name}: ")
+        assert "bservation" in out and "eward" in out
+    assert cli.main(["help", "quadruped_wlk"]) == 1
+    assert "did you mean 'quadruped_walk'" in capsys.readouterr().err
+
+
 def test_help_compares_beginnings_of_words(capsys):
     """Otherwise "ass" would find each mass."""
     assert cli.main(["help", "mas"]) == 0
     assert "\nmass_matrix: " in capsys.readouterr().out
     assert cli.main(["help", "ass"]) == 1
     error = capsys.readouterr().err
-    assert "no command, problem or solver is called 'ass'" in error
+    assert "no command, problem, task or solver is called 'ass'" in error
     assert (
         "names of Pinocchio, MuJoCo, Drake and the Robotics Toolbox: docs/other_"
         in error

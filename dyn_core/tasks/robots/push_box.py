@@ -102,7 +102,8 @@ def push_box() -> RobotTask:
 
         -|goal - box| - 0.2 |box - tip| - 0.001 sum a²
 
-    No state ends an episode. Goals are uniform in the rectangle from NEAR to FAR.
+    No state ends an episode. Goals are uniform in the rectangle from NEAR, (0.35, -0.2)
+    m, to FAR, (0.5, 0.2) m.
     """
     model = load_urdf(SCENE)
     scale = np.array([5.0, 3.0])

@@ -143,9 +143,15 @@ def quadruped_walk() -> RobotTask:
 
     Action: offsets of twelve joint targets from the stance, 0.4 rad times an action in
     [-1, 1]. An episode ends when the trunk is below 0.18 m or tilted by more than 60
-    degrees. The observation is of `observe_walk`, (n, 48). Reward, of the velocity v
-    [m/s] of the trunk after the step in the world and its angular velocity w [rad/s]
-    about the trunk's own z axis:
+    degrees.
+
+    Observation (48): height of the trunk minus the stance's [m], the world's vertical
+    in the trunk's axes (3), its angular and linear velocity in them (6) [rad/s, m/s],
+    joint angles minus the stance's (12) [rad], their rates / 10 (12) [rad/s], the last
+    action (12), sine and cosine of a clock of 2 Hz.
+
+    Reward, of the velocity v [m/s] of the trunk after the step in the world and its
+    angular velocity w_z [rad/s] about the trunk's own z axis:
 
         0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a²
     """
@@ -223,7 +229,13 @@ def quadruped_stand() -> RobotTask:
     A push acts at the trunk's origin, horizontally, for 0.5 s; one starts every 2 s,
     the first after 0.5 s. Action: offsets of twelve joint targets from the stance, 0.4
     rad times an action in [-1, 1]. An episode ends when the trunk is below 0.18 m or
-    tilted by more than 60 degrees. The observation is of `observe_stand`, (n, 48).
+    tilted by more than 60 degrees.
+
+    Observation (48): height of the trunk minus the stance's [m], the world's vertical
+    in the trunk's axes (3), its angular and linear velocity in them (6) [rad/s, m/s],
+    joint angles minus the stance's (12) [rad], their rates / 10 (12) [rad/s], the last
+    action (12), x and y of the trunk's origin [m].
+
     Reward, of the state after the step with the horizontal position p [m], the trunk's
     vertical axis u and its velocity v [m/s]:
 

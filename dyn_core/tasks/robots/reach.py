@@ -63,11 +63,12 @@ def reach() -> RobotTask:
 
     Action: offsets of seven joint targets from HOME, 1 rad times an action in [-1, 1].
     Observation (17): q (7) [rad], qd (7) [rad/s], vector from the hand to the goal (3)
-    [m]. Reward, with d the distance of hand and goal after the step:
+    [m] in world axes. Reward, with d the distance of hand and goal after the step:
 
         exp(-(d / 0.05 m)²) - d - 0.01 sum a²
 
-    No state ends an episode. Goals are uniform in the box from NEAR to FAR.
+    No state ends an episode. Goals are uniform in the box from NEAR, (0.35, -0.35, 0.2)
+    m, to FAR, (0.65, 0.35, 0.7) m; HOME is (0, -0.4, 0, -2, 0, 1.6, 0) rad.
     """
     model = load_urdf(path("arm7"))
     return RobotTask(
