@@ -26,6 +26,7 @@ COMMANDS = (
     (_ROS, "param", "parameters of running nodes", f"get {_NODE} mode", _TOOLS),
     (_ROS, "lifecycle", "states of running nodes", f"get {_NODE}", _TOOLS),
     (_ROS, "call", "call a service of a running node", "/guard/reset", _TOOLS),
+    (_ROS, "echo", "print the messages of a topic", "/joint_states --once", _TOOLS),
     (_ROS, "diagnostics", "what running nodes say of themselves", _NODE, _TOOLS),
     (_ROS, "record", "record topics in a bag", "-o bag --duration 10", _TOOLS),
     (_ROS, "check-node", "what the nodes do about faults", "--only nan-position",

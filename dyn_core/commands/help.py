@@ -35,7 +35,8 @@ PAGES = {
     "ros2_control": "ros2_control on a UR, a Franka or another arm",
     "nodes": "ROS 2 nodes, a simulator in place of Gazebo",
     "ros_installations": "ROS 2 from apt, conda, pip; RViz, Foxglove, TF",
-    "tools": "bags, recordings; parameters, services, diagnostics of running nodes",
+    "tools": "bags, recordings; topics, parameters, services, diagnostics of running "
+    "nodes",
     "safety": "effort limits, guard, emergency stop (estop), stale states",
     "simulation": "simulate a robot, integrate, step, energy",
     "contacts": "contact forces, friction, walking and legged robots, grippers, boxes",
@@ -124,7 +125,8 @@ def _help(arguments: argparse.Namespace) -> int:
         commands[name].print_help()
     elif name in tasks:
         print(task_page(name))
-        print("\nThe environment of this task: docs/environments.md")
+        more = ", docs/planar.md" if name in TASKS else ""
+        print(f"\nThe environment of this task: docs/environments.md{more}")
         if text := _mentions(asked, whole.sentences()):
             print(f"\n{text}")
     elif asked and (text := _mentions(asked, whole.sentences())):

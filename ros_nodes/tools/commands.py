@@ -132,6 +132,20 @@ def add_diagnostics(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=lambda arguments: _lifecycle(arguments, "diagnostics"))
 
 
+def add_echo(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn echo`; those parsed have its function as `run`."""
+    parser.add_argument("topic", help="its name, such as /joint_states")
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument(
+        "--once", action="store_const", const=1, dest="count", help="one message"
+    )
+    end.add_argument(
+        "--count", type=int, metavar="N", help="messages; default: until Ctrl-C"
+    )
+    _add_timeout(parser)
+    parser.set_defaults(run=_echo)
+
+
 def add_move(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn move`; those parsed have its function as `run`."""
     parser.add_argument(
@@ -286,14 +300,15 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
     Args:
         command: Name of the command, for the message.
-        arguments: Arguments with node, service, topics, transition, timeout and
+        arguments: Arguments with node, service, topic, topics, transition, timeout and
             duration, as far as present.
 
     Raises:
         SettingError: The name of a node, service or topic is not valid, no node has
             such a transition, or a time is not finite and more than 0.
     """
-    for what, valid in (("node", "/simulator"), ("service", "/guard/reset")):
+    named = ("node", "/simulator"), ("service", "/guard/reset"), ("topic", "/clock")
+    for what, valid in named:
         name = getattr(arguments, what, None)
         if name is not None and not NAME.fullmatch(name):
             raise SettingError(f"{what} {name!r}; valid: a name such as {valid}", what)
@@ -382,7 +397,8 @@ def _move(arguments: argparse.Namespace) -> int:
                 what = f"{arguments.trajectory} has {1 + len(more)} trajectories"
                 raise SettingError(f"{what}; valid: one", "trajectory")
         elif arguments.duration is None:
-            raise SettingError("--joints needs --duration, in seconds", "duration")
+            needed = "--joints needs --duration, in seconds, such as --duration 3"
+            raise SettingError(needed, "duration")
     if not _live("move", arguments):
         return 1
     from ros_nodes.moving import joint_move, move
@@ -418,6 +434,24 @@ def of_rpy(rpy: Sequence[float]) -> list[float]:
     """
     R, _ = typed_pose((0.0, 0.0, 0.0), rpy)
     return [float(x) for x in quaternion(R)]
+
+
+def _echo(arguments: argparse.Namespace) -> int:
+    """Run `dyn echo`; return the exit status, 1 without ROS.
+
+    Raises:
+        SettingError: An argument is not valid, even without ROS, or nobody publishes
+            the topic in time.
+        DynError: No message comes in time, its type is not installed, or ROS 2 does
+            not start.
+    """
+    if arguments.count is not None and arguments.count < 1:
+        raise SettingError(f"--count {arguments.count}; valid: 1 or more", "count")
+    if not _live("echo", arguments):
+        return 1
+    from ros_nodes.tools import recorder
+
+    return recorder.echo(arguments)
 
 
 def _record(arguments: argparse.Namespace) -> int:

@@ -1,9 +1,10 @@
-"""`dyn record`: writes topics into a bag, as serialized messages."""
+"""`dyn record` writes topics into a bag, `dyn echo` prints one as YAML."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import shutil
 import sys
 import tempfile
@@ -12,9 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from dyn_core.errors import SettingError, nearest
+from dyn_core.errors import DynError, SettingError, nearest, unknown_name
 from dyn_core.recordings.bags import rosbags
 from dyn_core.signals import noted_signals
 from dyn_core.validation.file_names import file_kind
@@ -200,6 +202,95 @@ class TopicRecorder:
                 file=sys.stderr,
             )
         return int(not total or bool(silent))
+
+
+def echo(arguments: argparse.Namespace) -> int:
+    """Print the messages of a topic as YAML, with a line `---` after each.
+
+    The fields are in the order of the message type, arrays are lists with one entry a
+    line. It ends by SIGINT, SIGTERM or SIGHUP, or after `count` messages.
+
+    Args:
+        arguments: Parsed arguments of `dyn echo`: topic (its first slash may be
+            missing), count (None: no end), and timeout [s], the longest wait for a
+            publisher and for the first message, with `count` for each message.
+
+    Returns:
+        Exit status 0.
+
+    Raises:
+        SettingError: Nobody publishes the topic within the timeout.
+        DynError: No message comes in time, the message type is not installed, or ROS 2
+            does not start.
+    """
+    topic, count = f"/{arguments.topic.lstrip('/')}", arguments.count
+    heard: list[Any] = []
+    with noted_signals(*SIGNALS) as stop, connect(arguments.timeout) as live:
+        kind, printed = _published(live, topic, stop), 0
+        if stop:
+            return 0
+        message, node = _message_class(kind), live.node
+        if message is None:
+            raise DynError(f"{topic}: its type {kind} is not installed here")
+        quality = _quality(node.get_publishers_info_by_topic(topic))
+        node.create_subscription(message, topic, lambda x: heard.append(x), quality)
+        while not stop and printed != count:
+            wait = live.timeout if count or not printed else math.inf
+            what = "" if printed else f"a message on {topic}"
+            if not live.until(lambda: heard or stop, wait, what):
+                came = f"only {printed} messages" if printed else "nothing"
+                raise DynError(f"{came} came on {topic} ({kind}) within {wait:g} s")
+            while heard and printed != count:
+                content, printed = _plain(heard.pop(0)), printed + 1
+                page = yaml.dump(content, sort_keys=False, allow_unicode=True)
+                print(f"{page}---", flush=True)
+    return 0
+
+
+def _published(live: Live, topic: str, stop: list[int]) -> str:
+    """Return the type of a topic once it has a publisher; "" after a signal.
+
+    Args:
+        live: Connection to the nodes; its timeout bounds the wait.
+        topic: Full name of the topic.
+        stop: Numbers of received signals; a handler appends to it.
+
+    Raises:
+        SettingError: The topic has no publisher in time; the message lists those that
+            have one, the nearest names first.
+    """
+    node = live.node
+
+    def topics() -> dict[str, list[str]]:
+        """Return the types of the topics with a publisher, by name."""
+        pairs = node.get_topic_names_and_types()
+        return {name: kinds for name, kinds in pairs if node.count_publishers(name)}
+
+    live.until(
+        lambda: stop or topic in topics(),
+        live.timeout,
+        lambda: f"topic {topic}; there are: {', '.join(topics()) or 'none yet'}",
+    )
+    there = topics()
+    if stop or topic in there:
+        return "" if stop else there[topic][0]
+    message = unknown_name("topic", topic, there)
+    raise SettingError(f"{message} (after {live.timeout:g} s)", "topic")
+
+
+def _plain(value: Any) -> Any:
+    """Return a message, or the value of a field, of dicts, lists, numbers and strings.
+
+    A byte becomes its number.
+    """
+    if hasattr(value, "get_fields_and_field_types"):
+        names = value.get_fields_and_field_types()
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, bytes):
+        return value[0]
+    if hasattr(value, "tolist"):  # array.array, numpy.ndarray
+        return value.tolist()
+    return [_plain(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
 def _message_class(kind: str) -> Any:

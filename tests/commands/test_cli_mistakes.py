@@ -101,6 +101,8 @@ COMMANDS = {
                   ["set", "/simulator", "BAD"]],
     "call": [["BAD"], ["/guard/reset", "BAD"], ["/guard/reset", "--timeout", "BAD"]],
     "diagnostics": [["BAD"], ["--timeout", "BAD"]],
+    "echo": [["BAD"], ["/joint_states", "--count", "BAD"],
+             ["/joint_states", "--timeout", "BAD"]],
     "move": [["--to", "BAD", "0", "0"], ["BAD", "--to", "0", "0", "0"], ["--to", "0", "0", "0", "--speed", "BAD"]],
     "record": [["-o", "BAD"], ["-o", "new", "--topics", "BAD"], ["-o", "new", "--duration", "BAD"]],
     "evaluate": [["BAD", "--robot", "two_link"],
@@ -611,7 +613,7 @@ RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info":
          "doctor": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
          "ik": ["arm7", "--frame", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
-         "fd": ["two_link", "run.npz"], "report": ["run.npz"], "excite": ["two_link"], "param": ["list"], "lifecycle": ["get"], "call": ["/guard/reset"], "diagnostics": [], "move": ["--to", "0", "0", "0"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],
+         "fd": ["two_link", "run.npz"], "report": ["run.npz"], "excite": ["two_link"], "param": ["list"], "lifecycle": ["get"], "call": ["/guard/reset"], "diagnostics": [], "echo": ["/joint_states"], "move": ["--to", "0", "0", "0"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],
          "feed-forward": ["move.json", "--robot", "two_link"],
          "export": ["rnea", "two_link", "out"],
          "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip

@@ -31,7 +31,7 @@ from ros_nodes.processes import private_environment
 SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "colcon",
           "cd", ".", "pytest", "bash"}  # fmt: skip
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node", "move",
-            "call", "diagnostics"}  # fmt: skip
+            "call", "diagnostics", "echo"}  # fmt: skip
 # Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
 MEASURING = {"bench"}
 # Pages with --full only: many kernels, films, searches; their commands have tests of their own.
@@ -272,12 +272,12 @@ def _python(command):
 @pytest.fixture
 def graph(environment, monkeypatch):
     """Join the graph of the nodes once for all commands: it may take seconds."""
-    from ros_nodes.tools import lifecycle, live, param
+    from ros_nodes.tools import lifecycle, live, param, recorder
 
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with live.connect(30.0) as one:
-        for module in (param, lifecycle):
+        for module in (param, lifecycle, recorder):
             monkeypatch.setattr(module, "connect", lambda timeout: nullcontext(one))
         yield one
 
@@ -307,7 +307,7 @@ def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     """Those of docs/tools.md that ask nodes, `dyn record`, and another mode."""
     blocks = [x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x)]
     ((_, up), *asking), mode = sorted(blocks, key=lambda x: x[0][1][1] != "up")
-    assert len(asking) == 13
+    assert len(asking) == 14
     assert len(mode) == 5
     record = next(
         command for command in _all_commands() if command[:2] == ["dyn", "record"]

@@ -539,3 +539,81 @@ def test_recordings_of_nothing_and_rates(environment, capsys, tmp_path):
     made.wanted, made.seen = ["/ofen"], ["/ofen", "/often", "/other"]
     assert made.report("b") == 1
     assert "on /ofen; did you mean /often? recorded: " in capsys.readouterr().err
+
+
+PUBLISHER = """
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+rclpy.init()
+node = rclpy.create_node("speaker")
+create = node.create_publisher
+latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+create(String, "robot_description", latched).publish(String(data="<robot/>"))
+create(String, "silent", 1)
+states = create(JointState, "joint_states", 10)
+statuses = create(DiagnosticStatus, "status", 10)
+state = JointState(name=["joint1", "joint2"], position=[0.5, float("nan")])
+state.header.stamp.sec = 7
+tick = lambda: (states.publish(state), statuses.publish(DiagnosticStatus(level=b"\\2")))
+node.create_timer(0.05, tick)
+rclpy.spin(node)
+"""
+STATE = """\
+header:
+  stamp:
+    sec: 7
+    nanosec: 0
+  frame_id: ''
+name:
+- joint1
+- joint2
+position:
+- 0.5
+- .nan
+velocity: []
+effort: []
+---
+"""
+
+
+def _echo(*arguments):
+    command = [sys.executable, "-m", "dyn_core.cli", "echo", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_messages_of_a_topic_are_read_as_yaml(environment):
+    """As ros2 topic echo prints them; latched ones, too; Ctrl-C ends with status 0."""
+    speaker = subprocess.Popen([sys.executable, "-c", PUBLISHER])
+    try:
+        wait = ("--timeout", "20")
+        endless = _echo("joint_states", *wait)
+        some = [
+            _echo("/joint_states", "--count", "2", *wait),
+            _echo("/robot_description", "--once", *wait),
+            _echo("/status", "--once", *wait),
+            _echo("/jiont_states", "--once"),
+            _echo("/silent", "--once"),
+        ]
+        said = [process.communicate(timeout=60) for process in some]
+        assert [process.returncode for process in some] == [0, 0, 0, 1, 1], said
+        assert said[0][0] == 2 * STATE
+        assert said[1][0] == "data: <robot/>\n---\n"
+        assert said[2][0].startswith("level: 2\n")
+        assert "waiting for topic /jiont_states; there are: " in said[3][1]
+        assert "no topic is called '/jiont_states'" in said[3][1]
+        assert "did you mean '/joint_states'" in said[3][1]
+        assert "nothing came on /silent (std_msgs/msg/String) within 5 s" in said[4][1]
+        assert "Traceback" not in str(said)
+        first = "".join(endless.stdout.readline() for _ in STATE.splitlines())
+        assert first == STATE
+        endless.send_signal(signal.SIGINT)
+        assert (endless.communicate(timeout=20)[1], endless.returncode) == ("", 0)
+    finally:
+        speaker.kill()
+        speaker.wait()
