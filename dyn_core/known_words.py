@@ -48,6 +48,7 @@ SYNONYMS = (
     ("arm7", "panda", "franka", "fer"),
     ("robot_description_file", "robot", "urdf", "urdf_file"),
     ("num_envs", "n_envs"),
+    ("model", "robot", "urdf"),
     ("linearize", "linearise", "fd_derivatives"),
     ("end", "terminal", "final"),
     ("pose", "position", "orientation"),

@@ -30,18 +30,23 @@ class JointLimits:
         joints: Names.
         lower, upper: Position limits, (n,), infinite where a joint has none [rad | m].
         velocity: Velocity limits, (n,), infinite where a joint has none [rad/s | m/s].
+        units: "rad" or "m" of each position, for messages; empty if they are unknown.
     """
 
     joints: tuple[str, ...]
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
+    units: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, model: Model) -> JointLimits:
         """Return the limits of a robot with joints of one coordinate, not checked."""
         limits = model.lower, model.upper, model.velocity_limit
-        return cls(model.joint_names, *limits)
+        order = sorted((model.v_slices[i].start, i) for i in model.independent)
+        kinds = [model.joint[i].kind for _, i in order]
+        units = ("m" if kind == "prismatic" else "rad" for kind in kinds)
+        return cls(model.joint_names, *limits, tuple(units))
 
     @classmethod
     def of_arrays(
@@ -97,7 +102,7 @@ class JointLimits:
             k, j = bad[0]
             raise TrajectoryError(
                 f"point {k}: joint '{self.joints[j]}' at {q[k, j]:.6g} is outside its"
-                f" limits {self._range(j)}"
+                f" limits {self._range(j, q[k, j])}"
             )
 
     def check_pieces(
@@ -149,7 +154,7 @@ class JointLimits:
             k, j, value = excess
             raise TrajectoryError(
                 f"{where(number + k)}: joint '{self.joints[j]}' reaches {value:.6g},"
-                f" outside its limits {self._range(j)}"
+                f" outside its limits {self._range(j, value)}"
             )
         if c.shape[1] == 1:
             return
@@ -163,9 +168,20 @@ class JointLimits:
                 f" its velocity limit is {self.velocity[j]:.6g}"
             )
 
-    def _range(self, j: int) -> str:
-        """Return the position range of joint j as text, "[lower, upper]"."""
-        return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]"
+    def _range(self, j: int, value: float) -> str:
+        """Return the position range of a joint as text, "[lower, upper] UNIT".
+
+        UNIT is left out if it is unknown. "; is it in degrees?" follows if it is rad
+        and `value` is beyond a full turn.
+
+        Args:
+            j: Index of the joint.
+            value: Position outside the range [rad | m].
+        """
+        unit = f" {self.units[j]}" if self.units else ""
+        degrees = unit == " rad" and abs(value) > 2 * math.pi
+        doubt = "; is it in degrees?" if degrees else ""
+        return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]{unit}{doubt}"
 
 
 def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.engines import Program
-from dyn_core.errors import NonFiniteError, SettingError
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.checks.robots import check_robot
@@ -498,7 +498,11 @@ def simulate(
             begin(t)
         tau = law(t, robot.q.copy(), robot.qd.copy())  # a law may write into them
         if tau is not None:
-            robot.command(t, tau)
+            try:
+                robot.command(t, tau)
+            except ShapeError as error:
+                name = f"{error.name}, which the controller returned"
+                raise ShapeError(name, error.wanted, error.got) from error
         rows.put(k, t, robot, getattr(controller, "reference", None))
         robot.advance(t)
         rows.tau[k] = robot.tau  # zero if the command was too old for this period

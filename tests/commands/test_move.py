@@ -82,7 +82,10 @@ points:
     [
         (["--joints", "joint1"], "--joints 'joint1'; valid: NAME=VALUE"),
         (["--joints", "joint1=nan"], "--joints joint1=nan; valid: NAME=NUMBER"),
-        (["--joints", "joint1=0.1"], "--joints needs --duration, in seconds"),
+        (
+            ["--joints", "joint1=0.1"],
+            "--joints needs --duration, in seconds, such as --duration 3",
+        ),
         (["--joints", "joint1=0.1", "--duration", "0"], "--duration 0 s; valid: more"),
         (["--joints", "joint1=0.1", "--speed", "1"], "--speed goes with --to"),
         (["--trajectory", "two.yaml"], "two.yaml has 2 trajectories; valid: one"),

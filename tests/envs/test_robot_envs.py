@@ -551,6 +551,7 @@ def test_tasks_can_be_pickled():
         ),
         ({"reward": lambda a, u, b: b.tau}, ModelError, "reward of .*'tau'.*memory"),
         ({"frame_skip": 5}, ModelError, "did you mean 'substeps'"),
+        ({"robot": "ur5"}, ModelError, "did you mean 'model'"),
         ({"observe": lambda b: b.q.sum()}, ShapeError, r"observe: .* got shape \(\)"),
     ],
 )

@@ -400,10 +400,24 @@ def test_a_controller_that_returns_nothing_is_told_so(shipped, world):
 def test_commands_are_real_numbers(shipped, tau):
     """An imaginary part is not dropped; where there is none, the type is no matter."""
     model = shipped["two_link"]
-    with pytest.raises(dyn.ShapeError, match="command: wanted real numbers of shape"):
+    with pytest.raises(
+        dyn.ShapeError, match="command, .* wanted real numbers of shape"
+    ):
         _run(model, lambda t, q, qd: tau)
     run = _run(model, lambda t, q, qd: np.array([0.5 + 0j, 0.5]))
     np.testing.assert_array_equal(run.tau, np.full((2, 2), 0.5))
+
+
+@pytest.mark.parametrize("world", [None, {"half_spaces": []}])
+def test_a_command_of_wrong_shape_is_one_of_the_controller(shipped, world):
+    """Where a controller made it; the simulator's own `command` names only itself."""
+    model = shipped["two_link"]
+    said = r"^command, which the controller returned: wanted shape \(2,\), got shape "
+    for tau, shape in ((0.0, r"\(\)"), (np.zeros(3), r"\(3,\)")):
+        with pytest.raises(dyn.ShapeError, match=said + shape):
+            _run(model, lambda t, q, qd, tau=tau: tau, world=world)
+    with pytest.raises(dyn.ShapeError, match="^command: wanted shape"):
+        dyn.Simulator(model, engine="graph").command(0.0, 0.0)
 
 
 def test_a_command_that_is_not_finite_has_a_time_and_a_joint(shipped):

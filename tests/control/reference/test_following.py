@@ -96,6 +96,20 @@ def test_a_wheel_goes_the_short_way_to_a_trajectory():
     np.testing.assert_allclose(limited.reference.q, 0.0, atol=1e-12)
 
 
+def test_positions_in_degrees_are_named_as_such():
+    """The range has its unit; a slide is never in degrees."""
+    model = dyn.load("cart_pole", lock={"hinge": 0.0})
+    arm, slide = (JointLimits.of(x) for x in (dyn.load("arm7"), model))
+    q = np.zeros((1, 7))
+    for value, doubt in ((90.0, "; is it in degrees\\?"), (6.0, "")):
+        q[0, 3] = value
+        said = rf"'joint4' at {value:g} is outside its limits \[.*\] rad{doubt}$"
+        with pytest.raises(dyn.TrajectoryError, match=said):
+            arm.check_points(q)
+    with pytest.raises(dyn.TrajectoryError, match=r"is outside its limits \[.*\] m$"):
+        slide.check_points(np.array([[90.0]]))
+
+
 # Between the points
 
 
