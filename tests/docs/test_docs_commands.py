@@ -286,7 +286,7 @@ def _run(command, capsys):
     """Run a command in this process."""
     status = cli.main(command[1:])
     out, err = capsys.readouterr()
-    assert status == 0, f"{' '.join(command)}: {err or out}"
+    assert status == 0, f"{' '.join(command)}: {err}{out}"
     assert out.strip(), command
     return out.strip()
 
