@@ -41,9 +41,11 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-QUIET = 1.0  # shortest time between two log messages equal apart from numbers [s]
-# Not the digits of a name such as joint2: another joint is another message.
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)\b")
+QUIET = 1.0  # shortest time between two messages equal apart from decimals [s]
+# Not whole numbers: another joint2 or transition 2 is another message.
+NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)|inf|nan)\b"
+)
 DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 
 
@@ -580,10 +582,11 @@ class RobotNode(ParameterNode):
     def refuse(self, kind: str, message: str) -> None:
         """Count a refusal and log it as a warning.
 
-        Messages that are equal apart from their numbers, even of another kind, are
-        logged at most once per second; digits within a name, such as joint2, are no
-        numbers. Once more than 100 different ones are known, the next that is logged
-        makes all forgotten: they may be logged again. Each refusal is counted.
+        Messages that are equal apart from numbers such as 0.1, 2e-3 and nan, even of
+        another kind, are logged at most once per second; whole numbers, and digits of
+        names such as joint2, tell messages apart. Once more than 100 different ones are
+        known, the next that is logged makes all forgotten: they may be logged again.
+        Each refusal is counted.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.

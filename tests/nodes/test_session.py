@@ -188,17 +188,15 @@ def test_refusals_that_differ_in_numbers_are_one_line_a_second(drive, monkeypatc
     def refuse(count):
         for k in range(count):
             for joint in ("joint1", "joint2", "gripper_3"):
-                rate, dt = (-1) ** k * 1.37 * k, 10.0 ** -(k % 12)
+                rate, dt = (-1) ** k * (1.37 + k), 10.0 ** -(1 + k % 11)
                 moved = f"joint '{joint}' moved at {rate:.6g} by its positions in"
-                node.refuse("state refused", f"{moved} {dt:.6g} s, up to {k} times")
+                node.refuse("state refused", f"{moved} {dt:.6g} s")
 
     refuse(331)
     names = [line.split("'")[1] for line in logged]
     assert names == ["joint1", "joint2", "gripper_3"]
-    assert logged[0] == (
-        "state refused: joint 'joint1' moved at 0 by its positions in 1 s, up to 0"
-        " times"
-    )
+    moved = "joint 'joint1' moved at 1.37 by its positions in 0.1 s"
+    assert logged[0] == f"state refused: {moved}"
     assert node.counters["state refused"] == 3 * 331
     now[0] += module.QUIET
     refuse(331)
@@ -207,6 +205,9 @@ def test_refusals_that_differ_in_numbers_are_one_line_a_second(drive, monkeypatc
         node.refuse("state refused", f"joint 'j{k}' is not finite")
     assert len(logged) == 1006
     assert len(node._last_logged) <= 101
+    for number in (1, 2):
+        node.refuse("refused", f"transition {number} does not fit")
+    assert logged[-2:] == [f"refused: transition {k} does not fit" for k in (1, 2)]
 
 
 def test_a_service_that_fails_answers(drive, capfd):
