@@ -88,6 +88,12 @@ def pytest_cmdline_main(config):
         options.dist = "worksteal"
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_configure_node(node):
+    """Tell a worker whether long tests take turns; it knows registered options alone."""
+    node.workerinput["in_turn"] = node.config.option.in_turn
+
+
 @functools.cache  # thousands of tests stand in a few hundred files
 def _place(path):
     """Return the path of a file of tests from here; empty for a foreign file."""
@@ -253,7 +259,7 @@ def pytest_collection_modifyitems(config, items):
         for others in (_other_turns, _other_values, _not_drawn):
             away = set(map(id, left_out))
             left_out += others([item for item in items if id(item) not in away])
-        if getattr(config.option, "in_turn", False):
+        if getattr(config, "workerinput", vars(config.option)).get("in_turn"):
             away = set(map(id, left_out))
             left_out += _not_in_turn([x for x in items if id(x) not in away])
         config.hook.pytest_deselected(items=left_out)
