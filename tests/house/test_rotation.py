@@ -93,3 +93,12 @@ def test_long_tests_are_tests(suite):
         file, _, function = line.split()[0].partition("::")
         name = function.rpartition("::")[2]
         assert f"def {name}(" in (suite.FOLDER / file).read_text("utf-8"), line
+
+
+def test_workers_hear_that_long_tests_take_turns(suite):
+    """They know registered options alone: all long tests ran in them."""
+    for turn in (True, False):
+        option = SimpleNamespace(in_turn=turn)
+        node = SimpleNamespace(workerinput={}, config=SimpleNamespace(option=option))
+        suite.pytest_configure_node(node)
+        assert node.workerinput == {"in_turn": turn}
