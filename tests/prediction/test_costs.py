@@ -296,3 +296,20 @@ def test_arguments_of_plans_are_named(choices, message):
     assert valid[:4] == ["duration", "knots", "solver", "effort_limits"]
     assert "max_iterations" in valid
     assert "threads" not in valid
+
+
+@pytest.mark.parametrize("engine", ["graph", "native"])
+def test_joint_forces_that_are_no_number_are_not_clipped_to_a_bound(engine):
+    """NaN became the upper bound: a plan with a failed feedback drove on with it."""
+    model, ones = dyn.load("two_link"), np.ones(2)
+    costs = (dyn.cost.effort(1.0),)
+    program = dyn.solver("knot_policy").build(
+        model, costs=costs, step="semi_implicit_euler", engine=engine
+    )
+    values = {"q": 0 * ones, "qd": 0 * ones, "lower": -ones, "upper": ones, "dt": 1e-3}
+    sizes = {port.name: port.size for port in program.inputs}
+    values["settings"] = np.ones(sizes["settings"])
+    for tau, wanted in ((np.nan, np.nan), (5.0, 1.0), (-5.0, -1.0), (0.5, 0.5)):
+        values["tau_plan"] = tau * ones
+        result = program(*(values[port.name] for port in program.inputs))
+        np.testing.assert_array_equal(result[2], wanted * ones)
