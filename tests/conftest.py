@@ -47,12 +47,13 @@ NOT_QUICK = (
 )  # fmt: skip
 # Folders whose tests take one engine in turn; all with --full.
 TURNS = ("contact/", "model/", "oracles/", "planar/")
-# CPU seconds of each function of tests that takes over one, as `--measure` wrote them.
+# CPU seconds of each function of tests that takes over one; `--measure` writes them.
 LONG = FOLDER / "long_tests.txt"
 LONG_HEAD = (
     "# Tests of over 1 CPU second, see tests/README.md; by pytest -n 0 --measure"
 )
 MEASURED = pytest.StashKey()
+ALWAYS = ("control/safety/",)  # never in turn, however long: what can hurt
 LEAST_SHARE = 0.25  # of a long test's parameter sets, or of its runs
 # They compile the same functions of contact steps, for ten seconds each: in one worker.
 STEPPING = ("contact/", "envs/", "reports/", "simulation/", "bench/", "view/")
@@ -66,7 +67,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--measure",
         action="store_true",
-        help=f"run long tests, too, and write {LONG.name} anew; with -n 0",
+        help=f"run long tests, too, and write their times to {LONG.name}; with -n 0",
     )
 
 
@@ -235,10 +236,20 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_sessionfinish(session):
-    """Write LONG after --measure."""
+    """Write LONG after --measure; functions that were not measured keep their line."""
     if seconds := session.config.stash.get(MEASURED, None):
-        lines = [f"{name} {x:.1f}" for name, x in sorted(seconds.items()) if x > 1.0]
-        LONG.write_text("\n".join([LONG_HEAD, *lines, ""]), "utf-8")
+        _write_long(seconds)
+
+
+def _write_long(seconds):
+    """Write LONG with new times of some functions, a mapping [s]."""
+    lines = dict(line.split() for line in LONG.read_text("utf-8").splitlines()[1:])
+    for name, x in seconds.items():
+        lines.pop(name, None)
+        if x > 1.0 and not name.startswith(ALWAYS):
+            lines[name] = f"{x:.1f}"
+    rows = [f"{name} {x}" for name, x in sorted(lines.items())]
+    LONG.write_text("\n".join([LONG_HEAD, *rows, ""]), "utf-8")
 
 
 def _values(item):

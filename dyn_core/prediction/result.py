@@ -157,8 +157,8 @@ class PlanResult(NearAttributes):
         the distance of the origins; of a posture the norm over the joints that turn,
         and over those that slide. Entries with the weight 0 do not count, and a unit
         without others is left out. Of several costs of one name the largest error
-        counts. It is computed at the first access, by the `plain` engine, in about 1 ms
-        a cost. Empty without goals, and where the value is not finite.
+        counts. It is computed at the first access, by the `plain` engine, in
+        milliseconds. Empty without goals, and where the value is not finite.
         """
         errors: dict[str, dict[str, float]] = {}
         for goal in self.goals if math.isfinite(self.value) else ():

@@ -87,11 +87,23 @@ def test_long_tests_take_turns_by_the_commit(suite, monkeypatch, tmp_path):
     assert len(many) == 8
 
 
+def test_new_times_replace_those_of_the_same_tests_alone(suite, monkeypatch, tmp_path):
+    """A part that is measured keeps the others; tests of safety are never in turn."""
+    table = tmp_path / "long.txt"
+    table.write_text("# head\na/test_x.py::one 2.5\nb/test_y.py::two 9.0\n")
+    monkeypatch.setattr(suite, "LONG", table)
+    safe = "control/safety/test_z.py::safe"
+    suite._write_long({"b/test_y.py::two": 0.3, "c/test_v.py::new": 4.0, safe: 5.0})
+    lines = table.read_text().splitlines()
+    assert lines == [suite.LONG_HEAD, "a/test_x.py::one 2.5", "c/test_v.py::new 4.0"]
+
+
 def test_long_tests_are_tests(suite):
     """A renamed test would run in each commit, unseen."""
     for line in suite.LONG.read_text("utf-8").splitlines()[1:]:
         file, _, function = line.split()[0].partition("::")
         name = function.rpartition("::")[2]
+        assert not file.startswith(suite.ALWAYS)
         assert f"def {name}(" in (suite.FOLDER / file).read_text("utf-8"), line
 
 
