@@ -1022,7 +1022,10 @@ def test_a_contact_solver_that_cannot_be_called_is_refused():
 
 
 def test_a_wrong_argument_of_a_joint_names_the_line_of_the_algorithm(shipped):
-    """Not the line of the joint's own file, which is right and not the author's."""
+    """Not the line of the joint's own file, which is right and not the author's.
+
+    Without machine code the first call traces.
+    """
 
     def whole(model, q):
         model.joint[1].X(q)
@@ -1032,7 +1035,7 @@ def test_a_wrong_argument_of_a_joint_names_the_line_of_the_algorithm(shipped):
         with pytest.raises(
             dyn.TraceError, match=rf"at {re.escape(__file__)}:\d+, in whole"
         ):
-            wrong.build(shipped[robot])
+            wrong.build(shipped[robot])(shipped[robot].neutral())
 
 
 def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):

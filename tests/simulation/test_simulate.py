@@ -57,16 +57,19 @@ def test_stiff_friction_is_stable(shipped):
 
 
 def test_explicit_dry_friction_lets_a_robot_creep_in_long_steps(shipped):
-    """The stability limit of rk4 lies between both periods; semi-implicit steps hold."""
+    """The stability limit of rk4 lies between both periods; semi-implicit steps hold.
+
+    Exactly at rest, rounding would be all that could begin to creep; engines differ.
+    """
     q0 = [0.3, -0.4, 0.1, -2.0, 0.0, 1.6, 0.0]
     ways = [("semi_implicit_euler", 0.002), ("rk4", 0.002), ("rk4", 0.0005)]
     implicit, long, short = (
-        abs(simulate(shipped["arm7"], q0=q0, step=step, period=period,
+        abs(simulate(shipped["arm7"], q0=q0, qd0=[1e-12] * 7, step=step, period=period,
                      compensates_gravity=True).q[-1] - q0).max()
         for step, period in ways
     )  # fmt: skip
     assert max(implicit, short) < 1e-12
-    assert 2e-4 < long < 6e-4
+    assert 4e-3 < long < 6e-3
 
 
 def test_the_energy_of_a_free_fall_drifts_with_the_period():
