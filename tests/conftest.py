@@ -47,13 +47,15 @@ NOT_QUICK = (
 )  # fmt: skip
 # Folders whose tests take one engine in turn; all with --full.
 TURNS = ("contact/", "model/", "oracles/", "planar/")
-# CPU seconds of each function of tests that takes over one; `--measure` writes them.
+# CPU seconds of each function of tests that takes over half of one; by `--measure`.
 LONG = FOLDER / "long_tests.txt"
 LONG_HEAD = (
-    "# Tests of over 1 CPU second, see tests/README.md; by pytest -n 0 --measure"
+    "# Tests of over 0.5 CPU seconds, see tests/README.md; by pytest -n 0 --measure"
 )
+LONG_SECONDS = 0.5
 MEASURED = pytest.StashKey()
-ALWAYS = ("control/safety/",)  # never in turn, however long: what can hurt
+# Never in turn, however long: what can hurt. Of tests over DDS, commands take turns.
+ALWAYS = ("control/safety/", "nodes/test_")
 LEAST_SHARE = 0.25  # of a long test's parameter sets, or of its runs
 # They compile the same functions of contact steps, for ten seconds each: in one worker.
 STEPPING = ("contact/", "envs/", "reports/", "simulation/", "bench/", "view/")
@@ -191,8 +193,8 @@ def _not_drawn(items):
 def _not_in_turn(items):
     """Return the long tests whose turn it is not.
 
-    A function that takes S seconds (LONG) runs 1/S of its tests, at least LEAST_SHARE:
-    about a second of each run. They are drawn anew for each commit.
+    A function that takes S seconds (LONG) runs LONG_SECONDS / S of its tests, at least
+    LEAST_SHARE. They are drawn anew for each commit.
     """
     seconds = dict(line.split() for line in LONG.read_text("utf-8").splitlines()[1:])
     tests, others = {}, []
@@ -201,7 +203,7 @@ def _not_in_turn(items):
             tests.setdefault(_function(item), []).append(item)
     for name, left in tests.items():
         draw = random.Random(zlib.crc32(f"{_commit()} {name}".encode()))
-        share = max(1.0 / float(seconds[name]), LEAST_SHARE)
+        share = max(LONG_SECONDS / float(seconds[name]), LEAST_SHARE)
         draw.shuffle(left)
         others += left[int(share * len(left) + draw.random()) :]
     return others
@@ -246,7 +248,7 @@ def _write_long(seconds):
     lines = dict(line.split() for line in LONG.read_text("utf-8").splitlines()[1:])
     for name, x in seconds.items():
         lines.pop(name, None)
-        if x > 1.0 and not name.startswith(ALWAYS):
+        if x > LONG_SECONDS and not name.startswith(ALWAYS):
             lines[name] = f"{x:.1f}"
     rows = [f"{name} {x}" for name, x in sorted(lines.items())]
     LONG.write_text("\n".join([LONG_HEAD, *rows, ""]), "utf-8")

@@ -16,7 +16,7 @@ import warnings
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from dyn_core.commands.version import version_line
 from dyn_core.errors import (
@@ -166,6 +166,16 @@ class CommandParser(argparse.ArgumentParser):
                 said += f"; an option of the solver is --option {wrong[2:]}=VALUE"
             raise _UsageError(f"{said}; see {self.prog} --help")
         return values, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with status 2: print the usage and a message.
+
+        Where a verb is missing, the message lists the verbs.
+        """
+        for action in self._actions:
+            if action.choices and message.endswith(f"required: {action.metavar}"):
+                message += f"; valid: {', '.join(action.choices)}"
+        super().error(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise _UsageError unless a value is a choice of the action, or it has none.

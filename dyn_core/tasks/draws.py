@@ -149,8 +149,9 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
 
     Raises:
         ModelError: A path is unknown, a distribution is a class or not callable, all
-            numbers for a UniformFactor are zero, or a Uniform is below the minimum of
-            its parameter.
+            numbers for a UniformFactor are zero, a Uniform is below the minimum of its
+            parameter, or either draws dry friction below the joint's
+            friction_asymmetry.
     """
     draws: dict[str, Draw] = {}
     for path, draw in values.items():
@@ -171,6 +172,7 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
             if isinstance(draw, Uniform) and np.min(draw.low) < lowest:
                 message = f"{one}: low is {draw.low}; valid: at least {lowest:g}"
                 raise ModelError(message, one)
+            _check_friction(model, one, draw, numbers)
             if numbers.any() or not factor:
                 draws[one] = partial(draw.times, numbers) if factor else draw
         if paths and draws.keys().isdisjoint(paths):
@@ -178,6 +180,31 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
             valid = "PayloadMass" if path.endswith(".payload") else "Uniform"
             raise ModelError(f"{message}; valid: {valid}(low, high)", path)
     return draws
+
+
+def _check_friction(model: Model, path: str, draw: Any, own: np.ndarray) -> None:
+    """Refuse dry friction that would drive a joint in one direction.
+
+    Args:
+        model: Robot.
+        path: Path of any parameter; others than JOINT.friction pass.
+        draw: Its distribution; others than Uniform and UniformFactor pass.
+        own: The robot's own numbers of the parameter, (entries,).
+
+    Raises:
+        ModelError: The least friction is below the joint's friction_asymmetry.
+    """
+    joint, _, what = path.rpartition(".")
+    if what != "friction" or not isinstance(draw, (Uniform, UniformFactor)):
+        return
+    asymmetry = abs(parameter_paths.value(model, f"{joint}.friction_asymmetry"))
+    least = draw.low * own if isinstance(draw, UniformFactor) else np.array(draw.low)
+    if (least < asymmetry).any():
+        raise ModelError(
+            f"{path} is drawn down to {least.min():g}, below friction_asymmetry of"
+            f" {asymmetry.max():g}, and would drive the joint; valid: a larger low",
+            path,
+        )
 
 
 def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[str]:

@@ -291,6 +291,31 @@ def test_the_nearest_name_is_told(capsys, case):
     assert "? valid: " in line
 
 
+ROS2 = {  # what somebody types who knows ros2, what is said
+    "topic list": "dyn echo TOPIC prints messages",
+    "bag record": "dyn record -o FILE",
+    "node list": "dyn lifecycle nodes lists",
+    "service call": "dyn call SERVICE",
+    "launch demo": "dyn up NAME starts nodes",
+    "run demo": "dyn up NAME starts nodes",
+}
+
+
+@pytest.mark.parametrize("typed", ROS2)
+def test_verbs_of_ros2_lead_to_commands(capsys, typed):
+    """No command of ours is near these names, though there is one for each."""
+    assert _status(typed.split()) == 2
+    assert f"called '{typed.split()[0]}'; {ROS2[typed]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["lifecycle", "param"])
+def test_a_missing_verb_is_answered_by_the_verbs(capsys, command):
+    """The word VERB alone would send its user to --help."""
+    assert _status([command]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.search("required: VERB; valid: (nodes, get, list|list, get), set", line)
+
+
 def test_an_option_of_several_values_may_be_repeated(tmp_path, capsys):
     """Of two `--q0` the first was forgotten, and the robot started elsewhere."""
     start = ["--q0", "joint1=0.3", "--q0", "joint2=-0.4"]

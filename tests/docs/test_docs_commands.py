@@ -390,7 +390,7 @@ DEMONSTRATIONS = _demonstrations()
 def test_demonstrations_run(command, environment, folder):
     """The demos and campaigns of faults: minutes, with --full only.
 
-    The whole campaign is run once, by tests/nodes/test_tools_ros.py.
+    The whole campaign is run once, by tests/nodes/commands/test_tools_ros.py.
     """
     done = subprocess.run(
         _python(DEMONSTRATIONS[command]), env={**environment, "HOME": str(folder)},

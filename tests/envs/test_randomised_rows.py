@@ -12,6 +12,7 @@ import dyn_core as dyn
 from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
 from dyn_core.errors import ModelError, SettingError, ShapeError
 from dyn_core.tasks import PayloadMass, Uniform, UniformFactor
+from dyn_core.tasks.draws import draws_by_path
 
 RESISTANCE = {
     "*.damping": UniformFactor(0.5, 2.0),
@@ -113,6 +114,18 @@ def test_bounds_that_are_none_are_refused(kind, low, high):
     """A message names the distribution and what is valid."""
     with pytest.raises(SettingError, match=f"{kind.__name__}: low is .*low <= high"):
         kind(low, high)
+
+
+@pytest.mark.parametrize("draw", [UniformFactor(0.3, 1.0), Uniform(0.3, 1.0)])
+@pytest.mark.parametrize("path", ["joint1.friction", "*.friction"])
+def test_no_draw_makes_friction_drive_a_joint(draw, path):
+    """It would where it is below half the difference of both directions."""
+    lopsided = {"joint1.friction": 1.0, "joint1.friction_asymmetry": -0.4}
+    model = dyn.load("arm7").with_values(lopsided)
+    said = "joint1.friction is drawn down to 0.3, below friction_asymmetry of 0.4"
+    with pytest.raises(ModelError, match=said):
+        draws_by_path(model, {path: draw})
+    assert draws_by_path(model, {path: type(draw)(0.4, 1.0)})
 
 
 @pytest.mark.parametrize("kind", [UniformFactor, PayloadMass])

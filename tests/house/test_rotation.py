@@ -60,10 +60,10 @@ def test_at_least_one_runs(not_drawn, count, runs):
 
 
 def test_long_tests_take_turns_by_the_commit(suite, monkeypatch, tmp_path):
-    """One of 2.5 s runs in two of five commits; of 8 that take 16 s two run."""
+    """One of 1.25 s runs in two of five commits; of 8 that take 16 s two run."""
     table = tmp_path / "long.txt"
     table.write_text(
-        "# head\nroom/test_a.py::test_one 2.5\nroom/test_a.py::test_many 16\n"
+        "# head\nroom/test_a.py::test_one 1.25\nroom/test_a.py::test_many 16\n"
     )
     monkeypatch.setattr(suite, "LONG", table)
     path = suite.FOLDER / "room" / "test_a.py"
@@ -93,7 +93,9 @@ def test_new_times_replace_those_of_the_same_tests_alone(suite, monkeypatch, tmp
     table.write_text("# head\na/test_x.py::one 2.5\nb/test_y.py::two 9.0\n")
     monkeypatch.setattr(suite, "LONG", table)
     safe = "control/safety/test_z.py::safe"
-    suite._write_long({"b/test_y.py::two": 0.3, "c/test_v.py::new": 4.0, safe: 5.0})
+    node = "nodes/test_z.py::node"
+    new = {"b/test_y.py::two": 0.3, "c/test_v.py::new": 4.0, safe: 5.0, node: 6.0}
+    suite._write_long(new)
     lines = table.read_text().splitlines()
     assert lines == [suite.LONG_HEAD, "a/test_x.py::one 2.5", "c/test_v.py::new 4.0"]
 
