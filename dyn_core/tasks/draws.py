@@ -182,14 +182,14 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     return draws
 
 
-def _check_friction(model: Model, path: str, draw: Any, own: np.ndarray) -> None:
+def _check_friction(model: Model, path: str, draw: Any, numbers: np.ndarray) -> None:
     """Refuse dry friction that would drive a joint in one direction.
 
     Args:
         model: Robot.
         path: Path of any parameter; others than JOINT.friction pass.
         draw: Its distribution; others than Uniform and UniformFactor pass.
-        own: The robot's own numbers of the parameter, (entries,).
+        numbers: The robot's numbers of the parameter, (entries,).
 
     Raises:
         ModelError: The least friction is below the joint's friction_asymmetry.
@@ -198,7 +198,8 @@ def _check_friction(model: Model, path: str, draw: Any, own: np.ndarray) -> None
     if what != "friction" or not isinstance(draw, (Uniform, UniformFactor)):
         return
     asymmetry = abs(parameter_paths.value(model, f"{joint}.friction_asymmetry"))
-    least = draw.low * own if isinstance(draw, UniformFactor) else np.array(draw.low)
+    factor = numbers if isinstance(draw, UniformFactor) else 1.0
+    least = np.multiply(draw.low, factor)
     if (least < asymmetry).any():
         raise ModelError(
             f"{path} is drawn down to {least.min():g}, below friction_asymmetry of"
