@@ -23,6 +23,7 @@ from dyn_core.errors import (
     NonFiniteError,
     SettingError,
     UnsupportedError,
+    warn,
 )
 from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.fitting.consistent_fit import (
@@ -50,6 +51,7 @@ from dyn_core.identification.regressor_rank import (
 from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.identification.selection import SPEEDS, Unknowns, select
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.validation import Whole, known_keywords
 from dyn_core.validation import shown as shown_value
@@ -145,6 +147,9 @@ def identify(
         progress: Function that this fit calls as progress(evaluations, cost); None: a
             line on the terminal, where there is one, if the fit takes long.
 
+    A DynWarning asks whether q is in degrees where a hinge is beyond its limits and a
+    full turn.
+
     Returns:
         Identification. Its `converged` is False if the fit ended early, and its model
         is None if no robot can have the parameters; neither raises.
@@ -193,6 +198,8 @@ def identify(
     if tau_rate is not None:
         measured["tau_rate"] = tau_rate
     arrays = checked(model, measured)
+    if doubt := in_degrees(model, "q", arrays[0]):
+        warn(f"identify: {doubt}")
     weights = None if weight is None else checked_weights(model, weight)
     layout = unknowns.layout
     whole = None

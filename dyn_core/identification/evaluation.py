@@ -20,7 +20,7 @@ from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
-from dyn_core.model.checks.robots import check_robot
+from dyn_core.model.checks.robots import check_robot, in_degrees
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.recordings import MotionRecord, Recording
@@ -508,10 +508,12 @@ def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
 def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str]:
     """Return sentences on doubtful properties of the measurement.
 
-    They are about omitted samples, gaps, velocities that are not the slope of the
-    positions, and joints that hardly move. `record` is the motion before filtering.
+    They are about positions that look like degrees, omitted samples, gaps, velocities
+    that are not the slope of the positions, and joints that hardly move. `record` is
+    the motion before filtering, with the joints of the robot.
     """
-    notes = []
+    doubt = in_degrees(model, "q", record.q)
+    notes = [doubt] if doubt else []
     if motion.dropped:
         notes.append(
             f"{motion.dropped} of {len(record.t)} samples were left out: not finite, or"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import DynWarning
 from dyn_core.identification import blas_threads, estimation, evaluate
 from dyn_core.identification.regressor_rank import base_of
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
@@ -429,6 +430,24 @@ def test_choices_that_are_none_are_refused(shipped, choice, message):
                 function(shipped["two_link"], **choice)
     with pytest.raises(dyn.ShapeError, match="qd: wanted numbers of shape"):
         dyn.identify(shipped["two_link"], q, "abc", q, q)
+
+
+def test_positions_in_degrees_are_asked_about(shipped):
+    """As in files of them: a payload of tons, or a share of thousands, told nothing."""
+    model, rng = shipped["arm7"], np.random.default_rng(3)
+    t = np.linspace(0.0, 4.0, 401)
+    q = np.array([model.random(rng) for _ in range(2)])
+    q = q[0] + (q[1] - q[0]) * (1 - np.cos(t))[:, None] / 2
+    qd, qdd = np.gradient(q, t, axis=0), np.zeros_like(q)
+    tau = dyn.solver("rnea").build(model)(q, qd, qdd)
+    asked = r"is q in degrees\? q is beyond the limits of joint joint\d by"
+    with pytest.warns(DynWarning, match=f"identify: {asked}"):
+        dyn.identify(model, np.degrees(q), np.degrees(qd), qdd, tau, only="payload")
+    turned = {"q": np.degrees(q), "qd": np.degrees(qd), "tau": tau}
+    record = MotionRecord.of_joints(model.joint_names, t, **turned)
+    assert re.match(asked, evaluate(model, record).notes[0])
+    record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=tau)
+    assert not any("degrees" in note for note in evaluate(model, record).notes)
 
 
 def test_data_that_show_too_little(shipped):
