@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, warn
 from dyn_core.numbers.scalar import maximum, minimum
 from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds, PlanarObject
@@ -24,6 +24,7 @@ from dyn_core.validation import Whole, finite_array, known_name, refuse
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
+LONG = 0.5  # a longer step is warned of [s]
 
 
 def checked_limits(task: Any) -> np.ndarray:
@@ -31,7 +32,8 @@ def checked_limits(task: Any) -> np.ndarray:
 
     Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
     0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of
-    finite numbers (least, most) with least < most.
+    finite numbers (least, most) with least < most. Steps, dt / substeps, above 0.5 s
+    (LONG) are warned of.
     """
     dt: float = task.dt
     bounds = task.action_bounds
@@ -43,6 +45,9 @@ def checked_limits(task: Any) -> np.ndarray:
         if not Whole(1).takes(value):
             message = f"{task.name}: {key} must be a whole number >= 1, got {value!r}"
             raise ModelError(message, key)
+    if dt / task.substeps > LONG:
+        step = f"{task.name}: steps of {dt / task.substeps:g} s are long"
+        warn(f"{step}; valid: dt in seconds, such as 0.02, or more substeps")
     try:
         low, high = limits = np.array(bounds, float).reshape(len(bounds), 2).T
         good = bool(limits.size and np.isfinite(limits).all() and (low < high).all())

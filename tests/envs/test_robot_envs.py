@@ -22,6 +22,7 @@ from dyn_core.envs import (  # noqa: E402
     robot_task,
 )
 from dyn_core.errors import (  # noqa: E402
+    DynWarning,
     ModelError,
     NonFiniteError,
     SettingError,
@@ -481,6 +482,12 @@ def test_tasks_can_be_pickled():
         t.observe(t.rows(t.start(np.random.default_rng(0), 2))) for t in (task, copy)
     ]
     assert np.array_equal(*seen)
+
+
+def test_steps_in_milliseconds_are_asked_about():
+    """Each row of a task of 20 s diverged in its first step, without a word before."""
+    with pytest.warns(DynWarning, match="reach: steps of 10 s are long; valid: dt in"):
+        robot_task("reach", dt=20.0, substeps=2)
 
 
 @pytest.mark.parametrize(
