@@ -65,9 +65,10 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     """Return the plant of the node's parameters.
 
     It is a chain if chain_file is set, else a robot. Its brakes are set from the
-    parameter brakes. The BuiltPlant has the plant, its model, the names of the joints
-    without an effort limit, by index in the joints of its channels, and the URDF, "" if
-    the parameters have none.
+    parameter brakes. Warnings of a robot, such as of a start beyond its limits, are
+    logged. The BuiltPlant has the plant, its model, the names of the joints without an
+    effort limit, by index in the joints of its channels, and the URDF, "" if the
+    parameters have none.
 
     Args:
         node: The simulator node.
@@ -88,6 +89,8 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
             " brakes: false",
             "brakes",
         )
+    for sentence in getattr(plant, "warnings", ()):  # a chain has none
+        node.get_logger().warning(sentence)
     return built
 
 

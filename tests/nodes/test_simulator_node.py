@@ -279,6 +279,15 @@ def test_the_end_of_the_controller_is_no_fault(make, capfd):
 
 
 @ros_only
+@pytest.mark.parametrize(("start", "asked"), [(-90.0, True), (0.3, False)])
+def test_a_start_in_degrees_is_asked_about(make, capfd, start, asked):
+    """Brakes may hold the robot there: no step would fail and tell it."""
+    make(initial_positions=[start], brakes=True)
+    said = capfd.readouterr()
+    assert ("is q0 in degrees? the start is beyond" in said.out + said.err) == asked
+
+
+@ros_only
 def test_weight_and_payload_of_the_node(make):
     """The robot holds itself with a payload that is set, removed and refused live."""
     node = make(robot_compensates_gravity=True, payload__link="rod")
