@@ -26,6 +26,8 @@ JUMP = "cartesian.target_jump"
 PERIOD = 0.01  # of the targets [s]
 SETTLE = 5.0  # longest wait for the tool after the last target [s]
 NEAR = 0.01, 0.02  # distance [m] and angle [rad] at which the tool is there
+HOLD = "to hold the tool where it is: dyn lifecycle set {} deactivate activate"
+FAR = 20.0  # longest way: what is farther is in millimetres [m]
 QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -46,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         SettingError: The node is not there, or publishes the pose of another link than
             its tool; it has no tool in mode predictive; a speed is too large for its
-            target_jump; or a number is not valid.
+            target_jump; the target is more than 20 m (FAR) from the tool; or a number
+            is not valid.
         DynError: It follows no target poses, publishes no pose of its tool, or does not
             answer; it refuses a target, as after a stop; or ROS 2 does not start.
     """
@@ -67,9 +70,16 @@ def run(arguments: argparse.Namespace) -> int:
         if not live.until(lambda: poses, wait, f"a pose on {name}/frame_pose"):
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
-                " active node with model_topics.rate > 0"
+                " active node with joint states and model_topics.rate > 0; see dyn"
+                f" diagnostics {name}"
             )
         goal = np.array(arguments.to, float)
+        if (far := float(np.linalg.norm(goal - poses[-1][:3]))) > FAR:
+            raise SettingError(
+                f"--to is {far:.4g} m from the tool; is it in millimetres? valid: [m],"
+                f" at most {FAR:g} m away",
+                "to",
+            )
         turn = arguments.quaternion or poses[-1][3:]
         path = ToolPath(poses[-1], np.r_[goal, turn], arguments.speed, arguments.turn)
         print(f"{path.duration:.1f} s to {goal.tolist()}", flush=True)
@@ -78,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         def ended() -> bool:
             """Return whether a signal came; raise DynError if refusals go on."""
             if len(watch.answers) > 1:  # the log has one a second
-                watch.refused(name)
+                _check_answers(watch, name)
             return bool(stop)
 
         _send(live, targets.publish, path, ended)
@@ -87,11 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
             return 1
         status = _arrival(live, poses, path)
         if status:
-            watch.refused(name)
+            _check_answers(watch, name)
             print(
                 "out of reach, in contact, stopped, or too soft; see dyn diagnostics"
                 f" {name}"
             )
+        if status and mode == "cartesian":
+            print(f"the reference stays at the target; {HOLD.format(name)}")
         if status and mode == "predictive":
             print(
                 "plans rest where their costs balance: a larger predictive.pose_weight,"
@@ -141,6 +153,19 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> str:
                 bound,
             )
     return str(mode)
+
+
+def _check_answers(watch: Watch, name: str) -> None:
+    """Raise DynError if the node `name` has refused a target, see Watch.refused.
+
+    Where the reference is too far away, as after a target that was not reached, the
+    message names the command that takes the tool's pose for it.
+    """
+    try:
+        watch.refused(name)
+    except DynError as error:
+        far = " from the reference" in str(error)
+        raise DynError(f"{error}{f'; or {HOLD.format(name)}' * far}") from error
 
 
 def _numbers(message: PoseStamped) -> np.ndarray:

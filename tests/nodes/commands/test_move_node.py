@@ -81,8 +81,18 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
         status, out, err = run("--to", "0.4", "0.0", "0.5", *to[4:])
     assert (status, "holds the last target" in out, len(sent)) == (1, True, 20), err
     monkeypatch.setattr(move, "SETTLE", 0.5)
+    status, out, err = run("--to", "0.9", "0.1", "0.9", "--speed", "0.25")
+    assert (status, "not there" in out) == (1, True), out + err
+    again = ["lifecycle", "set", "/computed_torque", "deactivate", "activate"]
+    hold = f"to hold the tool where it is: dyn {' '.join(again)}"
+    assert f"the reference stays at the target; {hold}" in out, out + err
+    status, _, err = run(*to)
+    assert (status, f"so lead it there; or {hold}" in err) == (1, True), err
+    assert cli.main(again) == 0
     status, out, err = run("--to", "1.5", "0.1", "0.5", "--speed", "2.0")
     assert (status, "not there" in out) == (1, True), out + err
+    status, _, err = run("--to", "400", "0", "500")
+    assert (status, " m from the tool; is it in millimetres?" in err) == (1, True), err
     assert cli.main(["call", "/computed_torque/estop"]) == 0
     monkeypatch.setattr(move, "SETTLE", 30.0)
     began = time.monotonic()
