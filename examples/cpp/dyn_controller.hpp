@@ -11,6 +11,8 @@
 #define DYN_CONTROLLER_HPP
 
 #include <algorithm>
+#include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -70,12 +72,15 @@ public:
     const dyn_interface &about() const { return kernel_.about(); }
 
     // Gains of all joints [1/s²], [1/s]; of the impedance cycle stiffness and damping
-    // [N·m/rad | N/m], [N·m·s/rad | N·s/m].
+    // [N·m/rad | N/m], [N·m·s/rad | N·s/m]. Throws an Error for one that is negative or not
+    // finite, and changes none then.
     void gains(double kp, double kd) {
-        std::fill(kp_.begin(), kp_.end(), kp);
-        std::fill(kd_.begin(), kd_.end(), kd);
+        const std::vector<double> p(n_, kp), d(n_, kd);
+        gains(p.data(), d.data());
     }
-    void gains(const double *kp, const double *kd) noexcept {
+    void gains(const double *kp, const double *kd) {  // of joints() numbers
+        check(stiff_ ? "stiffness" : "kp", kp);
+        check(stiff_ ? "damping" : "kd", kd);
         std::copy(kp, kp + n_, kp_.begin());
         std::copy(kd, kd + n_, kd_.begin());
     }
@@ -117,6 +122,16 @@ public:
     bool drives() const noexcept { return !failed_ && report_[0] == 0.0; }
 
 private:
+    void check(const char *name, const double *gains) const {
+        for (std::size_t k = 0; k < n_; ++k) {
+            if (gains[k] >= 0.0 && gains[k] <= std::numeric_limits<double>::max()) continue;
+            char number[32];
+            std::snprintf(number, sizeof number, "%g", gains[k]);
+            throw Error(std::string(name) + " of joint " + about().velocities[k] + " is " +
+                        number + "; valid: finite, 0 or more");
+        }
+    }
+
     void set(std::vector<double> &to, const double *from) noexcept {
         if (from) std::copy(from, from + n_, to.begin());
         else std::fill(to.begin(), to.end(), 0.0);

@@ -12,9 +12,11 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -85,7 +87,7 @@ public:
            const std::string &model_hash = "") {
         const std::string path = folder + "/lib" + name + ".so";
         library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
-        if (!library_) throw Error(message());
+        if (!library_) throw Error(unloaded(path, folder, name));
         about_ = static_cast<const dyn_interface *>(
             dlsym(library_.get(), (name + "_interface").c_str()));
         if (!about_) throw Error(path + " has no table " + name + "_interface");
@@ -161,9 +163,19 @@ private:
         void operator()(void *library) const { dlclose(library); }
     };
 
-    static std::string message() {
-        const char *text = dlerror();
-        return text ? text : "the library cannot be loaded";
+    static std::string unloaded(const std::string &path, const std::string &folder,
+                                const std::string &name) {
+        const char *said = dlerror();
+        const std::string text = said ? said : "the library cannot be loaded";
+        const std::string export_it = "; valid: dyn export SOLVER ROBOT " + folder +
+                                      " --form shared";
+        if (!std::ifstream(path))
+            return folder + " has no lib" + name + ".so" + export_it;
+        // glibc says of another processor that there is no such file.
+        if (text.rfind(path, 0) == 0 && text.find(std::strerror(ENOENT)) != text.npos)
+            return path + " is there, but not for this machine" + export_it +
+                   " and the --target of this machine";
+        return text;
     }
 
     const dyn_port *ports(bool out) const {

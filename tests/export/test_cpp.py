@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,11 @@ needs_compiler = pytest.mark.skipif(
 )
 FLAGS = "-std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off".split()
 PERIOD, DURATION, CYCLES = 1e-4, 1.0, 20000
-# `tests FOLDER NAME DIGEST INPUT SIZE` loads a kernel, `tests FOLDER NAME` runs a cycle.
+# `tests FOLDER NAME DIGEST INPUT SIZE` loads a kernel, `tests FOLDER NAME` runs a cycle,
+# `tests FOLDER NAME KP KD` sets gains of joint 3.
 TESTS = """
 #include <cstdio>
+#include <cstdlib>
 #include "dyn_controller.hpp"
 static int load(char **argv) try {
     dyn::Kernel step(argv[1], argv[2], argv[3]);
@@ -33,8 +36,25 @@ static int load(char **argv) try {
     step.check();
     return 0;
 } catch (const dyn::Error &error) { return std::puts(error.what()), 3; }
+static int set(char **argv) {
+    dyn::Controller controller(argv[1], argv[2]);
+    const double q[7] = {}, far[7] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+    double kp[7] = {}, kd[7] = {};
+    kp[2] = std::atof(argv[3]), kd[2] = std::atof(argv[4]);
+    controller.gains(400.0, 40.0);
+    for (int all = 0; all < 2; all++) try {
+        if (all) controller.gains(kp[2], kd[2]);
+        else controller.gains(kp, kd);
+        std::puts("taken");
+    } catch (const dyn::Error &error) { std::puts(error.what()); }
+    const double *tau = nullptr;
+    for (int k = 0; k < 20; k++) tau = controller.update(1e-3 * k, q, q, {far});
+    std::printf("%.17g", tau[6]);
+    return std::puts(""), 0;
+}
 int main(int argc, char **argv) {
-    if (argc > 3) return load(argv);
+    if (argc > 5) return load(argv);
+    if (argc > 3) return set(argv);
     dyn::Controller controller(argv[1], argv[2]);
     controller.gains(400.0, 40.0);
     const double q[7] = {0.1, -0.6, 0.2, -2.0, 0.3, 1.5, 0.4};
@@ -212,6 +232,29 @@ def test_the_impedance_cycle_takes_its_gains(built):
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("cycle", "name", "gains", "fault"),
+    [
+        ("computed_torque_cycle_arm7", "kp", (-400, 40), "-400"),
+        ("computed_torque_cycle_arm7", "kd", (400, -1e-9), "-1e-09"),
+        ("computed_torque_cycle_arm7", "kp", ("nan", 40), "nan"),
+        ("joint_impedance_cycle_arm7", "damping", (400, "inf"), "inf"),
+    ],
+)
+def test_wrong_gains_are_refused_and_those_before_stay(
+    built, cycle, name, gains, fault
+):
+    """A negative gain drives away from the reference: in words, for one and for all."""
+    folder, _ = built
+    one, every, tau = _run(folder, "tests", folder, cycle, *gains).splitlines()
+    assert one == f"{name} of joint joint3 is {fault}; valid: finite, 0 or more"
+    assert every == one.replace("joint3", "joint1")
+    *taken, valid = _run(folder, "tests", folder, cycle, 400, 40).splitlines()
+    assert taken == ["taken"] * 2
+    assert tau == valid
+
+
+@needs_compiler
 def test_a_cycle_allocates_nothing(built):
     """Counted in the loop; times are printed with a histogram."""
     out = _run(built[0], "measure", built[0], 20000)
@@ -237,6 +280,26 @@ def test_what_does_not_fit_is_refused(built, arguments, expected):
     """In words, before anything runs."""
     folder, _ = built
     assert re.search(expected, _run(folder, "tests", folder, *arguments, code=3))
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="patches an ELF header")
+def test_a_library_that_cannot_be_loaded_is_explained(built, tmp_path):
+    """One of another processor is there all the same; source is no library."""
+    folder, _ = built
+    name = "semi_implicit_euler_arm7"
+    library = bytearray((folder / f"lib{name}.so").read_bytes())
+    library[18:20] = (243).to_bytes(2, sys.byteorder)  # e_machine: RISC-V
+    (tmp_path / f"lib{name}.so").write_bytes(library)
+    out = _run(folder, "tests", tmp_path, name, "", "q", 7, code=3)
+    assert "is there, but not for this machine; valid: dyn export" in out
+    assert "No such file" not in out
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / f"{name}.c").touch()
+    out = _run(folder, "tests", source, name, "", "q", 7, code=3)
+    assert f"{source} has no lib{name}.so; valid: dyn export" in out
+    assert "--form shared" in out
 
 
 @needs_compiler
