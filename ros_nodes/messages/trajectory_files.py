@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from dyn_core.control.reference.goal_requests import TrajectoryRows
 from dyn_core.control.reference.trajectory import Trajectory
 from dyn_core.errors import ModelError, why_no_json, why_unread
+from dyn_core.recordings.files import is_recording
 from dyn_core.validation import (
     REQUIRED,
     Field,
@@ -65,8 +67,9 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
     texts, lists and mappings).
 
     Raises:
-        ModelError: The file cannot be read, is larger than SIZE (100 MB), has no
-            message, or has other content.
+        ModelError: The file cannot be read, is a recording (.npz, .csv, .mcap, .db3,
+            .bag), is larger than SIZE (100 MB), has no message, or has other content.
+        SettingError: `path` is a folder without permission to look into it.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -88,8 +91,15 @@ def _content(path: str | Path) -> str:
     """Return the content of a UTF-8 file, without a byte-order mark.
 
     Raises:
-        ModelError: It cannot be read, is larger than SIZE, or is not UTF-8.
+        ModelError: It cannot be read, is a recording, is larger than SIZE, or is not
+            UTF-8.
+        SettingError: It is a folder without permission to look into it.
     """
+    if os.path.exists(path) and is_recording(str(path)):
+        raise ModelError(
+            f"{path} is a recording, no trajectory; valid: a JointTrajectory as JSON or"
+            " YAML, as dyn excite -o FILE.json writes it"
+        )
     try:
         with Path(path).open("rb") as file:
             content = file.read(SIZE + 1)

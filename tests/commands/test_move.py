@@ -95,6 +95,11 @@ points:
         ),
         (["--trajectory", "none.yaml"], "cannot read the trajectory none.yaml"),
         (
+            ["--trajectory", "run.npz"],
+            "run.npz is a recording, no trajectory; valid: a JointTrajectory as JSON",
+        ),
+        (["--trajectory", "none.npz"], "cannot read the trajectory none.npz"),
+        (
             ["--to", "0", "0", "1", "--duration", "2"],
             "--duration goes with --joints or",
         ),
@@ -106,6 +111,7 @@ def test_moves_of_joints_that_mean_nothing_are_refused(
     """Also without ROS, before any node is looked for."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "float.yaml").write_text(TRAJECTORY.replace("{sec: 1}", "2.0"))
+    (tmp_path / "run.npz").write_bytes(b"PK\x03\x04\xff")
     (tmp_path / "two.yaml").write_text(f"{TRAJECTORY}---\n{TRAJECTORY}")
     assert cli.main(["move", *arguments]) == 1
     assert message in capsys.readouterr().err
