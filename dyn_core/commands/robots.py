@@ -6,7 +6,7 @@ import argparse
 
 from dyn_core import robots
 from dyn_core.errors import ModelError, unknown_name
-from dyn_core.model.sources.locate import SHIPPED, collections
+from dyn_core.model.sources.locate import SHIPPED, collections, searched
 
 CHAINS = "planar chains (dyn view, dyn up chain)"
 
@@ -22,7 +22,7 @@ def _robots(arguments: argparse.Namespace) -> int:
 
     Shipped ones have a sentence. Case does not matter. An empty text prints all, and
     names the sources that are not installed. Raises ModelError if no name contains the
-    text.
+    text; it lists the sources, too.
     """
     sources = {
         **collections(),
@@ -35,7 +35,8 @@ def _robots(arguments: argparse.Namespace) -> int:
     }
     if not any(matching.values()):
         every = [name for names in sources.values() for name in names]
-        raise ModelError(unknown_name("robot", arguments.text, every))
+        message = unknown_name("robot", arguments.text, every)
+        raise ModelError(f"{message}; searched: {', '.join(searched())}")
     for source, names in matching.items():
         if names:
             width = max(map(len, names)) + 2

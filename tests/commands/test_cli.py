@@ -362,6 +362,10 @@ def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(
     missing = "\nelsewhere: not installed (pip install elsewhere)\n"
     assert missing in capsys.readouterr().out
     monkeypatch.undo()
+    monkeypatch.setattr("dyn_core.model.sources.locate.collections", lambda: names)
+    assert cli.main(["robots", "franka"]) == 1
+    assert "elsewhere (not installed: pip install elsewhere)" in capsys.readouterr().err
+    monkeypatch.undo()
     assert cli.main(["robots", "tow_link"]) == 1
     assert "did you mean 'two_link'" in capsys.readouterr().err
 

@@ -162,7 +162,7 @@ def _unknown(name: str) -> ModelError:
     message = unknown_name("robot", name, every)
     if near := _near(Path(name)):  # my_arm.urd beside my_arm.urdf
         message = f"no robot or file is called '{name}'{near}"
-    tried = ", ".join(["a file of this name", *_tried()])
+    tried = ", ".join(["a file of this name", *searched()])
     what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
     return ModelError(f"{message}; {what}", name)
 
@@ -197,7 +197,7 @@ def collections() -> dict[str, list[str]]:
     }
 
 
-def _tried() -> list[str]:
+def searched() -> list[str]:
     """Return texts for errors: each collection with the number of its robots.
 
     A collection that is not installed is named with the command to install it.
