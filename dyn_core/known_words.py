@@ -112,8 +112,13 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "contact friction is mu of a material: extras={'materials': {'default': {'mu':"
      " 0.5}}} of dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] for the"
      " ground; of two surfaces sqrt(mu_a mu_b)"),
+    ("torsion", ("friction", "static_friction", "dynamic_friction", "coefficient"),
+     "Coulomb's coefficient of friction is mu"),
     ("half_spaces", ("floor", "ground", "plane"),
      "a World has the floor z = 0; half_spaces=[{'point': [0, 0, 0.1]}] moves it"),
+    ("begin", ("contact_solver", "solver", "contact_stepper", "stepper"),
+     "solver and stepper of contacts are settings of the world:"
+     " world=dyn.World(solver=NAME, stepper=NAME)"),
     ("controller", ("floor", "ground", "contact", "contacts"),
      "contacts are those of a world: world='floor'"),
     ("half_spaces", ("gravity",), _GRAVITY), ("controller", ("gravity",), _GRAVITY),
@@ -131,6 +136,9 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "dyn.plan(model, costs).solve(q, qd), or Controller(model, mode='predictive')"),
     ("--world", ("--floor", "--ground", "--plane", "--contacts"),
      "contacts are those of a world: --world floor"),
+    ("--world", ("--contact-solver", "--solver", "--stepper"),
+     "solver and stepper of contacts stand in the file of --world; valid without a"
+     " world: --forward-dynamics, --step"),
     ("--world", ("--friction", "--mu"),
      "contact friction is mu of a material, in the sidecar or in a file of --world"),
     ("--world", ("--view", "--show", "--film", "--gif"),

@@ -10,7 +10,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
@@ -46,9 +46,12 @@ MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
 _PLACES = {"t": 0, "time": 0, "q": 1, "qd": 2}  # of the arguments of a control law
 NEITHER = ("model", "world", "counters")  # fields of a simulator that are no settings
 ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of simulate
+_OF_WORLD = {  # settings without a world: what takes their place in one
+    "step": "stepper", "forward_dynamics": "solver", "limit_stops": "limits",
+}  # fmt: skip
 
 
-def check_settings(kind: Any, names: Iterable[str]) -> None:
+def check_settings(kind: Any, names: Collection[str]) -> None:
     """Check that keywords are arguments of `simulate` or settings of its simulator.
 
     Args:
@@ -56,9 +59,17 @@ def check_settings(kind: Any, names: Iterable[str]) -> None:
         names: Keywords that were given.
 
     Raises:
-        SettingError: A keyword is unknown; names the nearest valid one, then all.
+        SettingError: A keyword is unknown; names the nearest valid one, then all. Or it
+            is a setting without a world; names the setting of dyn.World to use instead.
     """
     valid = [item.name for item in fields(kind) if item.name not in NEITHER]
+    for name in names:
+        if name in _OF_WORLD and name not in valid:
+            raise SettingError(
+                f"{name} changes nothing beside a world; valid: {_OF_WORLD[name]}= of"
+                " dyn.World",
+                name,
+            )
     check_keywords("simulate", names, [*valid, *ALSO])
 
 

@@ -89,12 +89,15 @@ def known_name(where: str, kind: str, name: object, names: Any) -> str:
 
     Raises:
         ModelError: `name` is not a string, or not among `names`; lists the nearest
-            names.
+            names. Of a key of digits it says that decimals have a point.
     """
     if isinstance(name, str) and name in names:
         return name
     unknown = label(name)
-    raise ModelError(f"{where}: {unknown_name(kind, unknown, names)}", unknown)
+    message = f"{where}: {unknown_name(kind, unknown, names)}"
+    if kind == "key" and unknown.isdigit():  # YAML reads {damping: 0,5} as 0 and a key
+        message += "; a number has a decimal point, as in 0.5, not a comma"
+    raise ModelError(message, unknown)
 
 
 class Kind:

@@ -367,6 +367,7 @@ def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
             "dyn plot draws the columns of the file; no robot",
         ),
         ("plan arm7", "dyn help WORDS finds pages and names"),
+        ("sim arm7 --contact-solver lemke", "contacts stand in the file of --world"),
     ],
 )
 def test_a_guess_leads_to_the_right_word(line, said, capsys):

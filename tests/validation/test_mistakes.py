@@ -61,7 +61,19 @@ SETTINGS = [  # settings of simulate, what is said
     ({"durration": 1.0}, "did you mean 'duration'"),
     (
         {"world": {}, "step": "rk4"},
-        "no setting is called 'step'; .*valid for simulate: period, subst",
+        "step changes nothing beside a world; valid: stepper= of dyn.World",
+    ),
+    (
+        {"world": "floor", "forward_dynamics": "aba"},
+        "forward_dynamics changes nothing beside a world; valid: solver= of dyn.World",
+    ),
+    (
+        {"world": "floor", "limit_stops": True},
+        "limit_stops changes nothing beside a world; valid: limits= of dyn.World",
+    ),
+    (
+        {"world": "floor", "stepp": "rk4"},
+        "no setting is called 'stepp'; .*valid for simulate: period, subst",
     ),
     ({"prescribed": 3}, "prescribed is 3; valid: a list of joints"),
     ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'; valid: .*model.position"),
@@ -686,6 +698,8 @@ GUESSES = [  # where a setting was guessed, its name, the right words
     (dyn.World, "gravity", "dyn.load.source, gravity=.0, 0, -1.6.."),
     (dyn.simulate, "gravity", "dyn.load.source, gravity="),
     (dyn.simulate, "floor", "contacts are those of a world: world='floor'"),
+    (dyn.simulate, "contact_solver", r"world=dyn.World\(solver="),
+    (dyn.simulate, "stepper", r"world=dyn.World\(.*stepper="),
     (dyn.simulate, "integrator", "did you mean 'step'"),
     (dyn.inverse_kinematics, "q0", "near= is the position that"),
     (dyn.load, "floating", "did you mean 'root_joint'"),
@@ -705,6 +719,39 @@ def test_a_setting_that_is_guessed_leads_to_the_right_word(shipped, call, name, 
     if call is dyn.World:  # as a mapping, too, such as a file
         with pytest.raises(dyn.ModelError, match=f"called '{name}'.*{said}"):
             dyn.simulate(shipped["two_link"], world={name: 1.0}, duration=0.0)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda it: dyn.load("two_link", extras={"materials": {"default": it}}),
+        lambda it: dyn.World(half_spaces=[{"material": it}]),
+    ],
+)
+def test_friction_of_a_material_leads_to_mu(read):
+    """Its nearest spelling is restitution; a material has no static friction."""
+    for key in ("friction", "static_friction"):
+        with pytest.raises(dyn.ModelError, match=f"called '{key}'; .* mu; valid: mu"):
+            read({key: 0.5})
+    assert read({"mu": 0.5})
+
+
+def test_a_decimal_comma_is_said_to_be_one(tmp_path):
+    """YAML reads 0,5 in braces as 0 and a key 5."""
+    file = tmp_path / "extras.yaml"
+    for number in ("0,5", "0,08"):
+        file.write_text(f"joints: {{joint1: {{damping: {number}}}}}", encoding="utf-8")
+        with pytest.raises(
+            dyn.ModelError, match=r"joint1: .*decimal point, as in 0\.5"
+        ):
+            dyn.load("two_link", extras=file)
+
+
+def test_doctor_lists_its_own_arguments(shipped):
+    """Those of dyn.load alone left out the one that was meant."""
+    for robot in ("two_link", shipped["two_link"]):
+        with pytest.raises(dyn.SettingError, match="did you mean 'samples'.*meshes"):
+            dyn.doctor(robot, sample=3)
 
 
 def test_the_words_of_a_guess_are_right():

@@ -257,10 +257,12 @@ def doctor(
     for what, value, kind in rules:
         if not kind.takes(value):
             raise SettingError(f"{what} {shown(value)}; valid: {kind.valid}", what)
-    valid = () if isinstance(robot, Model) else _OPTIONS
+    valid = inspect.getfullargspec(doctor).kwonlyargs
+    valid += () if isinstance(robot, Model) else _OPTIONS
     for option in options:
         if option not in valid:
-            raise SettingError(unknown_name("option", option, valid, "dyn.doctor"))
+            message = unknown_name("option", option, valid, "dyn.doctor", None)
+            raise SettingError(message, option)
     if isinstance(robot, Model):
         return _report(_of_model(robot), samples, seed, meshes)
     return _report(_of_source(robot, options), samples, seed, meshes)
