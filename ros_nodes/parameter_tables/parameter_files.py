@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
-from dyn_core.errors import DynError, ModelError, SettingError, nearest, unknown_name
+from dyn_core.errors import (
+    DynError,
+    ModelError,
+    SettingError,
+    nearest,
+    unknown_name,
+    warn,
+)
 from dyn_core.model import Model
 from dyn_core.validation import Field, read_yaml, refuse, with_present_names
 from ros_nodes.parameter_tables.controller_parameters import (
@@ -63,6 +70,7 @@ def read_parameters(
     The result has each node of NODES as key; its parameters are those in the file,
     without defaults, and empty for a node without a section. Parameters that are not in
     the table of the node are returned unchecked, but for the values of those by joint.
+    A node that may be misspelt, beside the right one, causes a DynWarning.
 
     Args:
         path: Parameter file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
@@ -147,6 +155,9 @@ def _check_sections(
 ) -> None:
     """Check the nodes that a parameter file names.
 
+    A name similar to a node that has a section, too, causes a DynWarning, unless it is
+    that name with _MORE, MORE_ or a digit added, as for two controllers.
+
     Args:
         where: Name of the file, for messages.
         keys: Keys of its sections.
@@ -160,9 +171,14 @@ def _check_sections(
     known = [key.rpartition("/")[2] for key in keys]
     for key in keys:
         name = key.rpartition("/")[2]
-        near = nearest(name, [node for node in NODES if node not in known], 1)
-        if name not in NODES and near and likeness(name, near[0]) > CLOSE:
-            raise SettingError(f"{where}: {unknown_name('node', name, NODES)}", key)
+        near = nearest(name, NODES, 1)
+        if name in NODES or not near or likeness(name, near[0]) <= CLOSE:
+            continue
+        message = f"{where}: {key}: {unknown_name('node', name, NODES)}"
+        if near[0] not in known:
+            raise SettingError(message, key)
+        if not re.fullmatch(rf"{near[0]}[_\d]\w*|\w+_{near[0]}", name):
+            warn(message)
     if nodes and not any(sections(keys, node, namespace) for node in nodes):
         shown = ", ".join(keys) or "nothing"
         head = f"{namespace}/" if namespace else ""

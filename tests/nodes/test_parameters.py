@@ -257,8 +257,11 @@ def test_files_for_other_nodes():
     rate = FILE.replace("update_rate", "update_rat")
     with pytest.raises(dyn.SettingError, match=": simulator: no parameter is called"):
         read_parameters(rate)
-    two = misspelt + FILE.splitlines()[2] + "\n"  # the file of two simulators
-    read_parameters(two)
+    two = misspelt + FILE.splitlines()[2] + "\n"  # maybe the file of two simulators
+    with pytest.warns(
+        dyn.errors.DynWarning, match="'simulater'; did you mean 'simulator'"
+    ):
+        read_parameters(two)
     alone = FILE.splitlines()[2] + "\n"
     assert read_parameters(alone, ["simulator"])["computed_torque"] == {}
     with pytest.raises(
@@ -267,6 +270,21 @@ def test_files_for_other_nodes():
     ):
         read_parameters(alone, ["computed_torque"])
     read_parameters(FILE.splitlines()[1] + "\n", ["computed_torque"])
+
+
+@pytest.mark.parametrize("key", ["/**/computed_torqe", "computed_torqe", "a/simulatr"])
+def test_a_misspelt_node_beside_the_right_one_is_named(key):
+    """Its gains were ignored in silence; names that tell two nodes apart are not."""
+    right = GRAPHS["demo"].params_file.read_text(encoding="utf-8")
+    node = "{ros__parameters: {engine: graph}}"
+    with pytest.warns(dyn.errors.DynWarning, match=r"did you mean '(comp|sim)") as said:
+        read_parameters(f"{right}\n{key}: {node}\n", ["computed_torque"])
+    assert len(said) == 1
+    assert f": {key}: no node is called '" in str(said[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("computed_torque_left", "simulator2", "a_simulator", "rviz"):
+            read_parameters(f"{right}\n/**/{name}: {node}\n", ["computed_torque"])
 
 
 def test_missing_parameter_files(tmp_path):
