@@ -151,30 +151,39 @@ def choose(
         no extras, sidecar is True   beside if that file exists, else None
         no extras, sidecar is False  None
 
-    The warning says that `beside` is not read; it is there if `extras` are given,
-    `sidecar` is True, and `beside` exists and is another file.
+    The warning, if `sidecar` is True, says that a file is not read: `beside`, which
+    exists, as `extras` are given and are another file; or, without `extras` and
+    `beside`, a file NAME.dyn.yml or NAME_dyn.yaml, which should be called as `beside`.
 
     Args:
-        beside: Path of the sidecar beside the robot's file; None: the robot has no
-            file.
+        beside: Path of the sidecar beside the robot's file, NAME.dyn.yaml; None: the
+            robot has no file.
         extras: Sidecar of the caller (mapping, YAML or path), or None.
         sidecar: Whether the file beside the robot's may be read.
 
     Raises:
         ModelError: `sidecar` is not a boolean.
+        SettingError: The system does not tell whether one of the files exists.
     """
     if not isinstance(sidecar, bool):  # "no" would count as True
         raise ModelError(f"sidecar is {sidecar!r}; valid: True, False")
-    if not sidecar or beside is None or not file_kind(beside):
+    if not sidecar or beside is None:
         return extras, ()
+    if not file_kind(beside):
+        name = beside.name.removesuffix(".dyn.yaml")
+        near = () if extras is not None else (f"{name}.dyn.yml", f"{name}_dyn.yaml")
+        found = [x for x in near if file_kind(beside.with_name(x)) == "file"]
+        return extras, tuple(
+            f"{x} is not read; valid: {beside.name}" for x in found[:1]
+        )
     if extras is None:
         return beside, ()
     try:
         same = os.path.samefile(extras, beside)  # type: ignore[arg-type]
     except (TypeError, ValueError, OSError):
         same = False  # a mapping, or YAML text
-    idle = f"{beside.name} beside the file is not read: extras are given"
-    return extras, () if same else (idle,)
+    unread = f"{beside.name} beside the file is not read: extras are given"
+    return extras, () if same else (unread,)
 
 
 def complete(
@@ -188,7 +197,8 @@ def complete(
     """Return a description with its sidecar applied, and the origin that names it.
 
     Without a sidecar, the origin is returned unchanged. A sidecar beside the robot's
-    file that is not read because of `extras` adds a warning to the description.
+    file that is not read, because of `extras` or of its name (NAME.dyn.yml,
+    NAME_dyn.yaml), adds a warning to the description.
 
     Args:
         description: Description from a robot's file.

@@ -198,6 +198,25 @@ def test_a_sidecar_that_extras_replace_is_named(tmp_path):
         assert (model.warnings, model.stiffness[1][0]) == ((), 5.0)
 
 
+@pytest.mark.parametrize("name", ["r.dyn.yml", "r_dyn.yaml"])
+def test_a_sidecar_with_another_ending_is_named(tmp_path, name):
+    """Its springs were ignored in silence; r.yaml may be anything."""
+    path, near = tmp_path / "r.urdf.xacro", tmp_path / name
+    path.write_text(_robot(*TWO))
+    (tmp_path / "r.yaml").write_text("[]")
+    assert dyn.load_urdf(path).warnings == ()
+    near.write_text("springs: {j: {stiffness: 5.0}}")
+    with pytest.warns(
+        dyn.errors.ModelWarning, match=f"{name} is not read; valid: r.dyn.yaml"
+    ):
+        model = dyn.load_urdf(path)
+    assert (len(model.warnings), model.stiffness[1][0]) == (1, 0.0)
+    for arguments in ({"sidecar": False}, {"extras": near}):
+        assert dyn.load_urdf(path, **arguments).warnings == ()
+    near.rename(tmp_path / "r.dyn.yaml")
+    assert dyn.load_urdf(path).warnings == ()
+
+
 def test_omitted_elements_get_defaults():
     """No inertial, origin, axis, limit or dynamics: URDF's defaults."""
     inside = "<!-- nothing -->"
