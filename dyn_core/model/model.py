@@ -165,8 +165,9 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ModelError: Unknown path, wrong number of values, numbers that are not
-                finite, or a negative mass. Whether others are physically meaningful
-                is not checked; a simulation warns of inertias that no body has.
+                finite or that files refuse, such as a negative mass, damping or
+                friction. Payloads and inertias are not checked; a simulation warns of
+                inertias that no body has.
             SingularError: An axis has length 0, or is -z for a planar joint.
         """
         return parameter_paths.with_values(self, values)

@@ -280,6 +280,48 @@ def test_a_mass_is_not_negative(wrong):
     assert arm().with_values({"link2.mass": 0.0}).parameter("link2.mass") == [0.0]
 
 
+BOUNDED = [x for x in parameter_paths.KINDS if x.minimum > -np.inf]
+
+
+@pytest.mark.parametrize("kind", BOUNDED, ids=lambda kind: kind.path)
+def test_numbers_below_their_minimum_are_refused(every, kind):
+    """As in files, for each entry; with negative damping, a joint drives itself."""
+    ends = {"at_a": {"xyz": (0.1, 0.0, 0.2)}, "at_b": {"xyz": (0.0, 0.0, 0.1)}}
+    rod = dyn.make_loop("rod", "distance", "tool", length=0.5, **ends)
+    ball = dyn.make_loop("roll", "rolling_ball", "tool", radius=0.3)
+    models = arm(), every, arm().with_loops(rod, ball)
+    model, path = next(
+        (model, path)
+        for model in models
+        for path in parameter_paths.paths(model)
+        if parameter_paths.kind_of(model, path) is kind
+    )
+    entries = [1.0] * len(model.parameter(path))
+    assert model.with_values({path: entries}).parameter(path) == entries
+    for wrong in (-1, np.float32(-1e-9), np.array(-0.5)):
+        with pytest.raises(ModelError, match=f"{path} is .*; valid: at least"):
+            model.with_values({path: [*entries[1:], wrong]})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"joint1.friction_asymmetry": 0.2},
+        {"joint1.friction": 0.3, "joint1.friction_asymmetry": -0.4},
+        {"joint1.friction": 0.04},
+    ],
+)
+def test_dry_friction_drives_no_joint(values):
+    """In both directions; of several changes the outcome counts."""
+    model = arm(**with_joint("joint1", friction=[0.15, 0.05]))  # 0.1, asymmetry 0.05
+    for asymmetry in (0.6, -0.5):
+        both = {"joint1.friction_asymmetry": asymmetry, "joint1.friction": 0.6}
+        assert model.with_values(both).parameter("joint1.friction") == [0.6]
+    message = r"joint 'joint1': friction \[.*\] must be >= 0 in both directions"
+    with pytest.raises(ModelError, match=message):
+        model.with_values(values)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

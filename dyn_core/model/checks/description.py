@@ -200,11 +200,7 @@ def _check_limits(joint: JointSpec) -> None:
         speed = getattr(joint, what)
         if not speed > 0:
             raise ModelError(f"joint '{name}': {what} {speed} must be > 0", name)
-    if not abs(joint.friction_asymmetry) <= joint.friction:
-        both = [joint.friction + x * joint.friction_asymmetry for x in (1.0, -1.0)]
-        raise ModelError(
-            f"joint '{name}': friction {both} must be >= 0 in both directions", name
-        )
+    check_friction(name, joint.friction, joint.friction_asymmetry)
     if math.isnan(joint.lower) or math.isnan(joint.upper) or joint.lower > joint.upper:
         raise ModelError(
             f"joint '{name}': limits need lower <= upper, got {joint.lower} and"
@@ -225,6 +221,21 @@ def _check_limits(joint: JointSpec) -> None:
             f"joint '{name}': swing and twist limits are for spherical and ball_rpy"
             f" joints; this one is {kind}",
             name,
+        )
+
+
+def check_friction(name: str, mean: float, half: float) -> None:
+    """Raise ModelError if dry friction is negative or NaN in one direction.
+
+    Args:
+        name: Name of the joint, for the message.
+        mean, half: Mean and half the difference of dry friction in positive and
+            negative direction [N·m | N].
+    """
+    if not abs(half) <= mean:
+        both = [mean + half, mean - half]
+        raise ModelError(
+            f"joint '{name}': friction {both} must be >= 0 in both directions", name
         )
 
 

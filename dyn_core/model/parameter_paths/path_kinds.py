@@ -37,12 +37,14 @@ class PathKind:
 
 
 _FRICTION, _SPRINGS = "joint_friction", "joint_springs"
-_ABOVE_0 = 1e-12  # of numbers that the law of friction divides by
+_ABOVE_0 = 1e-12  # of lengths, and of numbers that the law of friction divides by
 _FRAME = "x y z roll pitch yaw of the {} frame in its link"
 KINDS = (
     PathKind("robot", "gravity", "3", "m/s²", "in the root frame"),
     PathKind("robot", "time", "1", "s", "of driven joints"),
-    PathKind("robot", "armature", "nv", "SI", "of all independent joints"),
+    PathKind(
+        "robot", "armature", "nv", "SI", "of all independent joints", minimum=0.0
+    ),
     PathKind("link", "mass", "1", "kg", "mass", minimum=0.0),
     PathKind("link", "com", "3", "m", "centre of mass in the link's frame"),
     PathKind(
@@ -106,8 +108,8 @@ KINDS = (
     ),
     PathKind("loop", "at_a", "6", "m; rad", _FRAME.format("first")),
     PathKind("loop", "at_b", "6", "m; rad", _FRAME.format("second")),
-    PathKind("loop", "length", "1", "m", "of kind distance"),
-    PathKind("loop", "radius", "1", "m", "of kinds that roll"),
+    PathKind("loop", "length", "1", "m", "of kind distance", "", _ABOVE_0),
+    PathKind("loop", "radius", "1", "m", "of kinds that roll", "", _ABOVE_0),
 )  # fmt: skip
 OWNERS = ("link", "joint", "spring", "loop")
 

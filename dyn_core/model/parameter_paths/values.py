@@ -15,6 +15,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError, nearest, unknown_name
 from dyn_core.model.assembly.tree import Tree
+from dyn_core.model.checks.description import check_friction
 from dyn_core.model.description import JointSpec, Mimic
 from dyn_core.model.frames import Frame, Lead, gravity, origin, sum_inertias
 from dyn_core.model.joints import Driven
@@ -491,8 +492,8 @@ def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
 def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree:
     """Return the robot with parameters replaced by numbers or symbols.
 
-    The inertias of bodies are updated. Whether values are physically meaningful is not
-    checked, except for negative masses.
+    The inertias of bodies are updated. Numbers that files refuse, such as a negative
+    damping, are refused; symbols, arrays, payloads and inertias are not checked.
 
     Args:
         tree: Robot.
@@ -500,7 +501,8 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
 
     Raises:
         ModelError: `values` is not a mapping, a path is unknown, its values are not
-            finite numbers or not as many as `size` returns, or a mass is negative.
+            finite numbers or not as many as `size` returns, one is below the minimum
+            in KINDS, or dry friction would be below 0 in one direction.
         SingularError: An axis has length 0, or is -z for a planar joint.
         TraceError: It is `com` or `inertia` of a link whose mass is a symbol.
     """
@@ -513,14 +515,17 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
         entries = entries_of(path, sequence, size(tree, path))
         name, _, what = path.rpartition(".")
         kind = kind_of(tree, path)
-        owner = kind.owner
-        if owner == "link":
-            if any(isinstance(x, (float, int)) and x < kind.minimum for x in entries):
-                valid = f"at least {kind.minimum:g}"
-                raise ModelError(f"{path} is {shown(sequence)}; valid: {valid}", path)
+        if any(isinstance(x, (float, int)) and x < kind.minimum for x in entries):
+            valid = f"at least {kind.minimum:g}"
+            raise ModelError(f"{path} is {shown(sequence)}; valid: {valid}", path)
+        if kind.owner == "link":
             links.setdefault(name, {})[what] = entries
         else:
-            tree = _CHANGES[owner](tree, name, what, entries)
+            tree = _CHANGES[kind.owner](tree, name, what, entries)
+    for path in values:
+        name, _, what = path.rpartition(".")
+        if what in ("friction", "friction_asymmetry"):
+            _check_friction(tree, name)
     if links:
         frames = dict(tree.frames)
         for name, groups in links.items():
@@ -529,6 +534,17 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
     if tree.frames is not before:
         tree = replace(tree, I=sum_inertias(tree.frames, tree.nb + 1))
     return tree
+
+
+def _check_friction(tree: Tree, name: str) -> None:
+    """Raise ModelError if dry friction of the joint `name` is below 0 in a direction.
+
+    Symbols and arrays are not checked.
+    """
+    i = tree.body_of_joint(name)
+    for mean, half in zip(tree.friction[i], tree.friction_asymmetry[i], strict=True):
+        if isinstance(mean, (float, int)) and isinstance(half, (float, int)):
+            check_friction(name, mean, half)
 
 
 def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
