@@ -17,6 +17,7 @@ rng = np.random.default_rng(0)
 V, A, W = rng.normal(size=(3, 5, 6))
 Q = rng.normal(size=(5, 4))
 Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+STILL = np.array([0.0, 0.0, 0.0, 1.0])
 FREE = np.concatenate([rng.normal(size=(5, 3)), Q], axis=1)
 
 
@@ -633,3 +634,73 @@ def test_a_matrix_where_a_pose_is_wanted_leads_to_its_converter():
         to.mujoco_jacobian(np.eye(4), np.ones((6, 3)))
     q = to.from_kim_pose(np.eye(4))
     assert to.mujoco_jacobian(q, np.ones((6, 3))).jacp.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("convert", "arguments", "message"),
+    [
+        (to.quaternion, [STILL], r"R: wanted shape \(..., 3, 3\).*got \(4,\)"),
+        (to.quaternion, [np.eye(4)], r"R: wanted shape \(..., 3, 3\)"),
+        (to.pose_of_parts, [STILL, np.zeros(3)], r"R: wanted shape \(..., 3, 3\)"),
+        (to.pose_of_parts, [np.eye(3), STILL], r"p: wanted shape \(..., 3\)"),
+        (to.from_tazz_pose, [np.zeros(4), np.eye(3)], r"p: wanted shape"),
+        (to.from_kim_pose, [np.eye(3)], r"T: wanted shape \(..., 4, 4\)"),
+        (to.adjoint, [np.eye(4), np.zeros(3)], r"R: wanted shape \(..., 3, 3\)"),
+        (to.adjoint, [np.eye(3), STILL], r"p: wanted shape \(..., 3\)"),
+        (to.from_adjoint, [np.eye(4)], r"Ad: wanted shape \(..., 6, 6\)"),
+        (to.inertia_parts, [np.eye(5)], r"I: wanted shape \(..., 6, 6\)"),
+        (to.mujoco_inertia, [np.zeros(10)], r"I: wanted shape \(..., 6, 6\)"),
+        (to.mujoco_full_inertia, [np.eye(3)], r"I: wanted shape \(..., 6, 6\)"),
+        (to.pinocchio_parameters, [np.eye(7)], r"I: wanted shape \(..., 6, 6\)"),
+        (to.inertia_of_parts, [1.0, STILL, np.eye(3)], r"c: wanted shape \(..., 3\)"),
+        (to.inertia_of_parts, [1.0, np.zeros(3), 1.0], r"Ic: wanted shape"),
+        (to.from_pinocchio_parameters, [np.zeros(9)], r"ten: wanted shape \(..., 10\)"),
+        (to.from_pinocchio_parameters, [np.zeros(11)], r"ten: wanted shape"),
+        (to.from_ros_inertia, [np.zeros(9)], r"ten: wanted shape \(..., 10\)"),
+        (to.from_mujoco_full_inertia, [1, [0] * 3, [1] * 3], r"fullinertia: wanted"),
+        (
+            to.from_mujoco_inertia,
+            [1, [0] * 3, STILL, [1] * 6],
+            r"inertia: wanted shape",
+        ),
+        (to.from_mujoco_cinert, [FREE[0], [0] * 3, [1] * 9], r"cinert: wanted shape"),
+        (to.mujoco_cvel, [FREE[0], [0] * 1, V[0]], r"com: wanted shape \(..., 3\)"),
+        (to.mujoco_cacc, [FREE[0], [0] * 3, V[0], 9.81], r"g: wanted shape"),
+        (to.mujoco_xfrc, [FREE[0], 0.1, V[0]], r"c: wanted shape \(..., 3\)"),
+        (to.mujoco_jacobian, [J[0], FREE[0]], "q: wanted"),
+        (to.mujoco_jacobian, [FREE[0], FREE[0]], r"J: wanted shape \(..., 6, n\)"),
+        (to.from_mujoco_jacobian, [FREE[0], J[0], J[0]], r"jacp: wanted shape"),
+    ],
+)
+def test_arrays_of_another_shape_are_refused(convert, arguments, message):
+    """They were an IndexError of NumPy, or gave wrong numbers."""
+    with pytest.raises(ShapeError, match=message):
+        convert(*arguments)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones((3, 3)), np.diag([1.0, 1, -1]), np.zeros((3, 3))]
+)
+def test_a_matrix_that_is_no_rotation_has_no_quaternion(wrong):
+    """Also in a batch; rounded ones pass, NaN stays."""
+    for R in (wrong, np.array([np.eye(3), wrong])):
+        with pytest.raises(ShapeError, match="R: wanted rotation matrices"):
+            to.quaternion(R)
+    with pytest.raises(ShapeError, match="R: wanted rotation matrices"):
+        to.pose_of_parts(wrong, np.zeros(3))
+    rounded = np.round(to.rotation(POSE[:, 3:]), 3).astype(np.float32)
+    _same(to.quaternion(rounded), POSE[:, 3:], 1e-3)
+    unknown = np.array([np.eye(3), np.full((3, 3), np.nan)])
+    assert np.isnan(to.quaternion(unknown)).any(axis=-1).tolist() == [False, True]
+
+
+def test_a_quaternion_of_zeros_is_no_rotation():
+    """It became the identity; NaN stays."""
+    zeros = np.zeros(4)
+    for q in (zeros, np.array([STILL, zeros])):
+        with pytest.raises(ShapeError, match="quaternion: wanted .*, got zeros"):
+            to.rotation(q)
+    with pytest.raises(ShapeError, match="quaternion: wanted .*, got zeros"):
+        to.kim_pose(np.zeros(7))
+    assert np.isnan(to.rotation(np.full(4, np.nan))).all()
+    assert to.rotation(np.zeros((0, 4))).shape == (0, 3, 3)

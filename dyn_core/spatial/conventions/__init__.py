@@ -20,9 +20,9 @@ function `peer_quantity` converts our quantity to the peer's, `from_peer_quantit
 converts back. Our conventions are: pose (x, y, z, qx, qy, qz, qw) of the body in the
 world; 6-vectors [angular; linear] at the body's origin in its axes; inertias 6x6 about
 that origin. All arrays are (..., 6), (..., n); batches broadcast.
-Numbers are not checked: NaN passes, but can raise LinAlgError in mujoco_inertia. A pose
-or quaternion of another size raises ShapeError, and so does a 6-vector, except for some
-of MuJoCo's. Other wrong shapes raise IndexError or ValueError, or give wrong numbers.
+Arrays of another size raise ShapeError, where a function says nothing else, and so do a
+quaternion of zeros and a matrix that is no rotation where its quaternion is wanted.
+Other numbers are not checked: NaN passes, but can raise LinAlgError in mujoco_inertia.
 
 Source: the conventions sections of KIM and RBDA; TAZZ, 0.2; each identity is a test.
 """

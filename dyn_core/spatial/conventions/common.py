@@ -1,9 +1,9 @@
 """Conversions shared by several peers: order of halves, quaternions, accelerations.
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
-the package's docstring. Batches of several arguments broadcast. A pose, a quaternion or
-a 6-vector of another size raises ShapeError, except in `turned`; sizes of other arrays,
-and that rotations and quaternions are valid, are not checked.
+the package's docstring. Batches of several arguments broadcast. Arrays of another size
+raise ShapeError, except in `turned` and `symmetric_entries`. Quaternions may have any
+length but 0, which is not checked further.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 from dyn_core.errors import ShapeError
 from dyn_core.validation import shown
+
+ROUNDED = 0.02  # largest error of R.T R - 1: of entries with two digits
 
 
 def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
@@ -36,6 +38,19 @@ def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
         wanted += f"; a matrix by from_kim_pose({name})" * matrix
         raise ShapeError(name, wanted, f"{x.shape}")
     return x
+
+
+def sized_matrix(M: Any, rows: int, columns: int | None, name: str = "M") -> np.ndarray:
+    """Return M as an array whose last two axes are `rows` and `columns` numbers long.
+
+    The dtype stays. With None, any number of columns is valid. Raises ShapeError for
+    another shape, or an array of less than two axes; names `name`.
+    """
+    M = np.asarray(M)
+    if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):
+        wanted = f"shape (..., {rows}, {columns or 'n'}), of one body"
+        raise ShapeError(name, wanted, f"{M.shape}")
+    return M
 
 
 def swap_blocks(x: Any) -> np.ndarray:
@@ -72,9 +87,7 @@ def swap_rows(J: Any) -> np.ndarray:
     Raises:
         ShapeError: There are not six rows.
     """
-    J = np.asarray(J)
-    if J.shape[-2:-1] != (6,):
-        raise ShapeError("J", "shape (..., 6, n), of one body", f"{J.shape}")
+    J = sized_matrix(J, 6, None, "J")
     return np.concatenate([J[..., 3:, :], J[..., :3, :]], axis=-2)
 
 
@@ -148,10 +161,16 @@ def quaternion_from_wxyz(q: Any) -> np.ndarray:
 def rotation(q: Any) -> np.ndarray:
     """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w), (..., 4).
 
-    A matrix takes components in the turned axes to the fixed ones. The length of the
-    quaternions is not checked.
+    A matrix takes components in the turned axes to the fixed ones. Other lengths of the
+    quaternions than 0 are not checked. NaN gives NaN.
+
+    Raises:
+        ShapeError: The last axis has not four numbers, or a quaternion is zero.
     """
-    x, y, z, w = np.moveaxis(sized(np.asarray(q, float), 4, "quaternion"), -1, 0)
+    q = sized(np.asarray(q, float), 4, "quaternion")
+    if not q.any(axis=-1).all():
+        raise ShapeError("quaternion", "unit quaternions (x, y, z, w)", "zeros")
+    x, y, z, w = np.moveaxis(q, -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
         [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
@@ -164,10 +183,21 @@ def quaternion(R: Any) -> np.ndarray:
     """Return quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
 
     The row of 4 q q.T with the largest diagonal entry is used, so no angle is singular.
-    The quaternions have unit length; that R is a rotation is not checked. At w = 0,
-    a half turn, that of x, y, z with the largest absolute value is positive.
+    The quaternions have unit length. At w = 0, a half turn, that of x, y, z with the
+    largest absolute value is positive. A matrix with NaN or infinity gives NaN.
+
+    Raises:
+        ShapeError: The last two axes are not 3 and 3, or a matrix is no rotation: it is
+            a reflection, or an entry of R.T R is off by more than 0.02.
     """
-    R = np.asarray(R, float)
+    R = sized_matrix(np.asarray(R, float), 3, 3, "R")
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
+        wrong = (off > ROUNDED) | (np.linalg.det(R) < 0)
+    wrong &= np.isfinite(R).all(axis=(-2, -1))
+    if wrong.any():
+        valid = f"rotation matrices (R.T R = 1 within {ROUNDED}, det R = 1)"
+        raise ShapeError("R", valid, shown(R[wrong][0].tolist()))
     a, b, c = (R[..., k, k] for k in range(3))
     x, y, z = R[..., 2, 1], R[..., 0, 2], R[..., 1, 0]
     u, v, w = R[..., 1, 2], R[..., 2, 0], R[..., 0, 1]
@@ -189,7 +219,7 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
     The pose, of the body in the world, is (..., 7); R takes components in the body's
     axes to the world's. p is a view of the pose if that is a float64 array. The
-    quaternion must have unit length, which is not checked.
+    quaternion must have unit length, which is not checked; zeros raise ShapeError.
     """
     q = sized(np.asarray(q, float), 7, "q")
     return rotation(q[..., 3:]), q[..., :3]
@@ -200,9 +230,9 @@ def pose_of_parts(R: Any, p: Any) -> np.ndarray:
 
     The pose, of the body in the world, is (x, y, z, qx, qy, qz, qw), (..., 7), with
     qw >= 0; R takes components in the body's axes to the world's. Batches broadcast,
-    else ValueError.
+    else ValueError. Raises ShapeError for other shapes, and if R is no rotation.
     """
-    return joined(np.asarray(p), quaternion(R))
+    return joined(sized(p, 3, "p"), quaternion(R))
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
@@ -221,8 +251,11 @@ def transposed(M: Any) -> np.ndarray:
 
 
 def skews(r: Any) -> np.ndarray:
-    """Return the matrices (..., 3, 3) of cross products r x v by vectors r (..., 3)."""
-    x, y, z = np.moveaxis(np.asarray(r, float), -1, 0)
+    """Return the matrices (..., 3, 3) of cross products r x v by vectors r (..., 3).
+
+    Raises ShapeError if the last axis has not three numbers.
+    """
+    x, y, z = np.moveaxis(sized(np.asarray(r, float), 3, "r"), -1, 0)
     o = np.zeros_like(x)
     rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
     return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
@@ -235,8 +268,11 @@ def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         Mass (...) [kg], com (..., 3) [m] and inertia about it along the body's axes
         (..., 3, 3) [kg·m²]. The com of a body without mass is the origin. Whether I has
         the structure of a rigid body's inertia is not checked.
+
+    Raises:
+        ShapeError: The last two axes are not 6 and 6.
     """
-    I = np.asarray(I, float)
+    I = sized_matrix(np.asarray(I, float), 6, 6, "I")
     m, H = I[..., 5, 5], I[..., :3, 3:]
     h = np.stack([H[..., 2, 1], H[..., 0, 2], H[..., 1, 0]], axis=-1)
     mass = m[..., None]
@@ -252,9 +288,14 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
         m: Masses, (...) [kg].
         c: Centres of mass, (..., 3) [m].
         Ic: Inertias about them along the body's axes, (..., 3, 3) [kg·m²].
+
+    Raises:
+        ShapeError: c or Ic has another shape; batches that do not broadcast are a
+            ValueError.
     """
     mass = np.asarray(m, float)[..., None, None]
-    mass, a, Ic = np.broadcast_arrays(mass, skews(c), np.asarray(Ic, float))
+    Ic = sized_matrix(np.asarray(Ic, float), 3, 3, "Ic")
+    mass, a, Ic = np.broadcast_arrays(mass, skews(sized(c, 3, "c")), Ic)
     top = np.concatenate([Ic - mass * (a @ a), mass * a], axis=-1)
     low = np.concatenate([-mass * a, mass * np.eye(3)], axis=-1)
     return np.concatenate([top, low], axis=-2)
@@ -271,13 +312,13 @@ def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
 
 
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return symmetric matrices (..., 3, 3) of their entries (..., 6).
+    """Return symmetric matrices (..., 3, 3) of their entries (..., k).
 
-    `order` names the entries in turn by two axes: xy and yx are the same entry. More
-    names than entries raise IndexError, more entries are not read. An entry of the
-    matrix without a name is zero; another letter raises ValueError.
+    `order` has their k names in turn, by two axes: xy and yx are the same entry. An
+    entry of the matrix without a name is zero. Another letter raises ValueError,
+    another number of entries ShapeError.
     """
-    entries = np.asarray(entries, float)
+    entries = sized(np.asarray(entries, float), len(order), "entries")
     out = np.zeros((*entries.shape[:-1], 3, 3))
     for k, name in enumerate(order):
         i, j = _place(name)

@@ -1,10 +1,9 @@
 """Kim's Lie-group conventions: 4x4 poses, [angular; linear], Ad, dV/dt of components.
 
 His twists, wrenches, inertias and accelerations are equal to ours: the rate of the
-components of a body's twist is the spatial acceleration. A pose q of another size is a
-ShapeError. That quaternions have unit length, R is a rotation, and T and Ad have their
-form is not checked. Other wrong sizes are an IndexError or ValueError of NumPy, or give
-wrong numbers.
+components of a body's twist is the spatial acceleration. Arrays of another size are a
+ShapeError. That quaternions have unit length, R in Ad is a rotation, and T and Ad have
+their form is not checked.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ import numpy as np
 from dyn_core.spatial.conventions.common import (
     pose_of_parts,
     pose_parts,
+    sized,
+    sized_matrix,
     skews,
     transposed,
 )
@@ -38,8 +39,9 @@ def from_kim_pose(T: Any) -> np.ndarray:
     """Return our pose of T = [[R, p], [0, 1]], (..., 4, 4); inverse of kim_pose.
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world; qw >= 0.
+    Raises ShapeError for another shape of T, and if R is no rotation.
     """
-    T = np.asarray(T, float)
+    T = sized_matrix(np.asarray(T, float), 4, 4, "T")
     return pose_of_parts(T[..., :3, :3], T[..., :3, 3])
 
 
@@ -53,7 +55,8 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
     Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """
-    R, p = np.broadcast_arrays(np.asarray(R, float), skews(p))
+    R = sized_matrix(np.asarray(R, float), 3, 3, "R")
+    R, p = np.broadcast_arrays(R, skews(sized(p, 3, "p")))
     top = np.concatenate([R, np.zeros_like(R)], axis=-1)
     return np.concatenate([top, np.concatenate([p @ R, R], axis=-1)], axis=-2)
 
@@ -65,7 +68,7 @@ def from_adjoint(Ad: Any) -> np.ndarray:
 
     Only the left half of Ad is read. X transforms to the frame of the pose T.
     """
-    Ad = np.asarray(Ad, float)
+    Ad = sized_matrix(np.asarray(Ad, float), 6, 6, "Ad")
     back = transposed(Ad[..., :3, :3])
     top = np.concatenate([back, np.zeros_like(back)], axis=-1)
     low = np.concatenate([transposed(Ad[..., 3:, :3]), back], axis=-1)

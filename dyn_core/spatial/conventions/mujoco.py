@@ -3,9 +3,8 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin. A pose, quaternion, velocity, acceleration or force of
-another size raises ShapeError; lengths of quaternions are not checked. Other wrong
-sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
+body's axes at its origin. Arrays of another size raise ShapeError, and so does a
+quaternion of zeros; other lengths of quaternions are not checked.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from dyn_core.spatial.conventions.common import (
     quaternion_to_wxyz,
     rotation,
     sized,
+    sized_matrix,
     skews,
     spatial_from_classical,
     swap_blocks,
@@ -172,7 +172,7 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
         v: Velocity of the body [angular; linear], body axes, at its origin, (..., 6).
     """
     R, p = pose_parts(q)
-    x = turned(R, sized(v, 6, "v"))
+    x, com = turned(R, sized(v, 6, "v")), sized(com, 3, "com")
     return joined(x[..., :3], x[..., 3:] + np.cross(x[..., :3], com - p))
 
 
@@ -188,6 +188,7 @@ def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
     """
     R, p = pose_parts(q)
     ang, lin = np.split(sized(cvel, 6, "cvel"), 2, axis=-1)
+    com = sized(com, 3, "com")
     return turned(transposed(R), joined(ang, lin + np.cross(ang, p - com)))
 
 
@@ -205,7 +206,7 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
         [angular; linear] about com, world axes, (..., 6).
     """
     x = mujoco_cvel(q, com, sized(a, 6, "a"))
-    return joined(x[..., :3], x[..., 3:] - g)
+    return joined(x[..., :3], x[..., 3:] - sized(g, 3, "g"))
 
 
 def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
@@ -220,7 +221,7 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
         g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
     x = sized(cacc, 6, "cacc")
-    return from_mujoco_cvel(q, com, joined(x[..., :3], x[..., 3:] + g))
+    return from_mujoco_cvel(q, com, joined(x[..., :3], x[..., 3:] + sized(g, 3, "g")))
 
 
 def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
@@ -237,7 +238,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
         [torque; force] about com, world axes, (..., 6).
     """
     R, p = pose_parts(q)
-    x = turned(R, sized(f, 6, "f"))
+    x, com = turned(R, sized(f, 6, "f")), sized(com, 3, "com")
     return joined(x[..., :3] + np.cross(p - com, x[..., 3:]), x[..., 3:])
 
 
@@ -253,7 +254,7 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
     """
     R, p = pose_parts(q)
     n, f = np.split(sized(cfrc, 6, "cfrc"), 2, axis=-1)
-    return turned(transposed(R), joined(n + np.cross(com - p, f), f))
+    return turned(transposed(R), joined(n + np.cross(sized(com, 3, "com") - p, f), f))
 
 
 def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
@@ -267,7 +268,8 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
         f: Force on the body [moment; force], body axes, about its origin, (..., 6).
     """
     n, f = np.split(sized(f, 6, "f"), 2, axis=-1)
-    return swap_blocks(turned(pose_parts(q)[0], joined(n - np.cross(c, f), f)))
+    n = n - np.cross(sized(c, 3, "c"), f)
+    return swap_blocks(turned(pose_parts(q)[0], joined(n, f)))
 
 
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
@@ -281,7 +283,7 @@ def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
         xfrc: data.xfrc_applied: force, then torque about the com, world axes, (..., 6).
     """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
-    return joined(x[..., :3] + np.cross(c, x[..., 3:]), x[..., 3:])
+    return joined(x[..., :3] + np.cross(sized(c, 3, "c"), x[..., 3:]), x[..., 3:])
 
 
 class MujocoInertia(NamedTuple):
@@ -327,7 +329,7 @@ def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.nd
     which is not checked: another length gives a wrong inertia.
     """
     R = rotation(quaternion_from_wxyz(iquat))
-    Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)
+    Ic = (R * sized(inertia, 3, "inertia")[..., None, :]) @ transposed(R)
     return inertia_of_parts(mass, ipos, Ic)
 
 
@@ -351,7 +353,8 @@ def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarra
         fullinertia: Entries xx yy zz xy xz yz of the 3x3 matrices about them along the
             body's axes, (..., 6) [kg·m²].
     """
-    return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
+    entries = sized(fullinertia, 6, "fullinertia")
+    return inertia_of_parts(mass, pos, symmetric_of(entries, _ORDER))
 
 
 def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
@@ -366,7 +369,7 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     """
     R, p = pose_parts(q)
     m, c, Ic = inertia_parts(I)
-    away = p + np.einsum("...ij,...j->...i", R, c) - np.asarray(com)
+    away = p + np.einsum("...ij,...j->...i", R, c) - sized(com, 3, "com")
     shifted = inertia_of_parts(m, away, R @ Ic @ transposed(R))
     six = symmetric_entries(shifted[..., :3, :3], _ORDER)
     return joined(six, m[..., None] * away, m[..., None])
@@ -384,12 +387,12 @@ def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
             [kg·m²], mass times (own com - com) (3) [kg·m], mass [kg].
     """
     R, p = pose_parts(q)
-    cinert = np.asarray(cinert, float)
+    cinert = sized(np.asarray(cinert, float), 10, "cinert")
     m = cinert[..., 9]
     away = cinert[..., 6:9] / m[..., None]
     a, back = skews(away), transposed(R)
     Ic = symmetric_of(cinert[..., :6], _ORDER) + m[..., None, None] * (a @ a)
-    c = np.einsum("...ij,...j->...i", back, away + np.asarray(com) - p)
+    c = np.einsum("...ij,...j->...i", back, away + sized(com, 3, "com") - p)
     return inertia_of_parts(m, c, back @ Ic @ R)
 
 
@@ -419,9 +422,10 @@ def mujoco_jacobian(
             None: no free joints. Their six columns are converted to MuJoCo's qvel.
 
     Raises:
-        ShapeError: No six columns begin at a key of `free`.
+        ShapeError: An array has another shape, or no six columns begin at a key of
+            `free`.
     """
-    R, J = pose_parts(q)[0], np.asarray(J, float)
+    R, J = pose_parts(q)[0], sized_matrix(np.asarray(J, float), 6, None, "J")
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
     free = free or {}
     for k in first_columns(free, jac.shape[-1]):
@@ -444,10 +448,12 @@ def from_mujoco_jacobian(
             None: no free joints. Their six columns are converted from MuJoCo's qvel.
 
     Raises:
-        ShapeError: No six columns begin at a key of `free`.
+        ShapeError: An array has another shape, or no six columns begin at a key of
+            `free`.
     """
     back = transposed(pose_parts(q)[0])
-    J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)
+    lin, ang = sized_matrix(jacp, 3, None, "jacp"), sized_matrix(jacr, 3, None, "jacr")
+    J = np.concatenate([back @ ang, back @ lin], axis=-2)
     free = free or {}
     for k in first_columns(free, J.shape[-1]):
         moved = J[..., k : k + 6] @ mujoco_free_columns(free[k])

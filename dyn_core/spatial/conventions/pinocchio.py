@@ -1,8 +1,7 @@
 """Pinocchio: [linear; angular] in LOCAL axes, spatial accelerations, x y z w.
 
-Its pose as seven numbers (XYZQUAT, also the free flyer's q) is equal to ours. Where
-halves are swapped, another size than six is a ShapeError. Nothing else is checked:
-other wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
+Its pose as seven numbers (XYZQUAT, also the free flyer's q) is equal to ours. Arrays of
+another size are a ShapeError. Nothing else is checked.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
     inertia_parts,
+    sized,
     skews,
     spatial_from_classical,
     swap_blocks,
@@ -107,7 +107,7 @@ def from_pinocchio_parameters(ten: Any) -> np.ndarray:
     m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin. Ours are [angular;
     linear] about the same origin.
     """
-    ten = np.asarray(ten, float)
+    ten = sized(np.asarray(ten, float), 10, "ten")
     h = skews(ten[..., 1:4])
     mass = ten[..., 0, None, None] * np.eye(3)
     top = np.concatenate([symmetric_of(ten[..., 4:], _ORDER), h], axis=-1)

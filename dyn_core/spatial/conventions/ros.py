@@ -4,8 +4,7 @@ Twists and accelerations are of the frame's origin, in the axes that the header 
 child_frame_id) names; ours are in the body's axes. A Pose is equal to ours. Accel is
 read as the classical acceleration of the origin; gravity is not added or removed.
 
-A pose, twist, accel or wrench of another size is a ShapeError. Nothing else is checked:
-other wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
+Arrays of another size are a ShapeError. Nothing else is checked.
 """
 
 from __future__ import annotations
@@ -102,6 +101,6 @@ def from_ros_inertia(ten: Any) -> np.ndarray:
 
     m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²].
     """
-    ten = np.asarray(ten, float)
+    ten = sized(np.asarray(ten, float), 10, "ten")
     Ic = symmetric_of(ten[..., 4:], _ORDER)
     return inertia_of_parts(ten[..., 0], ten[..., 1:4], Ic)

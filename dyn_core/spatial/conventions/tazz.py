@@ -4,9 +4,9 @@ With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
-A pose, a 6-vector, or a matrix whose halves are swapped, of another size is a
-ShapeError. Nothing else is checked, such as the unit length of a quaternion: other
-wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
+Arrays of another size are a ShapeError, if no function says otherwise, and so is a
+quaternion of zeros or an R that is no rotation. Other lengths of quaternions are not
+checked.
 
 Source: TAZZ, section 0.2.
 """
