@@ -29,9 +29,11 @@ class _Short(reprlib.Repr):
     def repr_instance(self, x: Any, level: int) -> str:
         """Return the repr of an object, truncated and on one line.
 
-        It is "a TYPE" if the repr begins with "<", as reprs with an address do. A NumPy
-        scalar is shown as the Python number.
+        It is "a TYPE" if the repr begins with "<", as reprs with an address do, and
+        "the type NAME" for a class. A NumPy scalar is shown as the Python number.
         """
+        if isinstance(x, type):
+            return f"the type {x.__name__[:LONGEST]}"
         text = super().repr_instance(
             x.item() if isinstance(x, np.generic) else x, level
         )
@@ -47,8 +49,8 @@ def shown(value: object) -> str:
     """Return a short representation of any value for an error message.
 
     It has at most 2 LONGEST + 3 characters. Nested values are truncated; None is shown
-    as "empty", objects without a plain representation as "a TYPE", and an int of too
-    many digits as "a long int".
+    as "empty", a class as "the type NAME", other objects without a plain representation
+    as "a TYPE", and an int of too many digits as "a long int".
     """
     try:
         text = "empty" if value is None else _LIMITS.repr(value)

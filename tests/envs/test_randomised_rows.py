@@ -164,7 +164,7 @@ def test_factors_and_payloads_are_not_negative(kind):
         ({"link3.mass": 2.0}, "values of 'link3.mass' are 2.0; valid: Uniform"),
         (
             {"tool.payload": PayloadMass},
-            "values of 'tool.payload' are a type; valid: Uniform",
+            "values of 'tool.payload' are the type PayloadMass; valid",
         ),
         (
             {"tool.payload": UniformFactor(0.5, 1.0)},

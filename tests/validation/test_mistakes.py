@@ -895,7 +895,9 @@ def test_types_of_numpy_are_a_dtype(shipped):
     for dtype in (np.float32, np.dtype("float32"), "float32"):
         assert build(shipped["two_link"], dtype=dtype).dtype == np.float32
     assert build(shipped["two_link"], dtype=np.float64, engine="graph").dtype == float
-    with pytest.raises(dyn.UnsupportedError, match="dtype a type; valid: float64"):
+    with pytest.raises(
+        dyn.UnsupportedError, match="dtype the type int32; valid: float64"
+    ):
         build(shipped["two_link"], dtype=np.int32)
 
 
