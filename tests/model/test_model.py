@@ -590,3 +590,21 @@ def test_arm7_starts_within_its_limits():
     model = dyn.load("arm7")
     assert list(model.neutral()) == [0.0] * 7
     assert list(model.start()) == [0.0, 0.0, 0.0, -0.0698, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("gravity", "message"),
+    [
+        ([0, 0, 9.81], r"gravity \(0, 0, 9\.81\) m/s² .*floor: \(0, 0, -9\.81\)"),
+        ([0, 0, -981], r"gravity \(0, 0, -981\) m/s² .*cm/s² or mm/s²"),
+        ([-9810.0, 0, 0], r"gravity \(-9810, 0, 0\) m/s² .*cm/s² or mm/s²"),
+    ],
+)
+def test_a_gravity_that_few_robots_have_is_asked_about(gravity, message):
+    """In the sign of other libraries, or other units; not refused: there are ceilings."""
+    with pytest.warns(ModelWarning, match=message):
+        model = dyn.load("two_link", gravity=gravity, check="error")
+    assert model.rebuilt(gravity=(0.0, 0.0, -9.81)).warnings == ()
+    assert dyn.load("two_link", gravity=gravity, root="link1").warnings == ()
+    for usual in ([0, 0, -1.6], [0, 0, 0], [9.81, 0, 0], [0, 1, 9.0], [0, 0, -24.8]):
+        assert dyn.load("two_link", gravity=usual).warnings == ()

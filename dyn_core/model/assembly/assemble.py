@@ -41,6 +41,7 @@ from dyn_core.spatial import Matrix, Transform, Vector
 
 ROOT_JOINT = "root_joint"
 USUAL_GRAVITY = (0.0, 0.0, -9.81)  # in the root frame [m/s²]
+LARGE = 100.0  # gravity above which another unit is likely [m/s²]
 
 
 def assemble_tree(build: Build) -> Tree:
@@ -65,6 +66,8 @@ def assemble_tree(build: Build) -> Tree:
     if build.root is not None or build.tip is not None:
         root, joints = _chain(description, build.root or root, build.tip)
         _note_gravity(build, root, findings)
+    if build.root is None:
+        _note_odd_gravity(build.gravity, findings)
     walk = _Walk(description, joints, made, build, findings)
     walk.start(root)
     tree = with_inertia_scales(walk.tree())
@@ -137,6 +140,20 @@ def _note_gravity(build: Build, root: str, findings: Findings) -> None:
             f" mounts turned in '{link}': if it is so there, set `gravity`, which would"
             f" be ({meant})",
         )
+
+
+def _note_odd_gravity(g: Sequence[float], findings: Findings) -> None:
+    """Add a warning if gravity g (3) [m/s²] is along +z, or above LARGE.
+
+    The first may be the sign of other libraries, the second another unit.
+    """
+    given = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
+    if math.hypot(*g) > LARGE:
+        question = "is above that of any planet: is it meant in cm/s² or mm/s²?"
+        findings.note("", "", f"{given} {question}")
+    elif g[2] > 0 and not any(g[:2]):
+        instead = f"for a robot on the floor: (0, 0, {-g[2]:g})"
+        findings.note("", "", f"{given} is along +z, as on a ceiling; {instead}")
 
 
 class _Walk:
