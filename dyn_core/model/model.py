@@ -164,10 +164,9 @@ class Model(Immutable, Tree, System):
                 of one number, such as `elbow.damping`, also accepts a bare number.
 
         Raises:
-            ModelError: Unknown path, wrong number of values, numbers that are not
-                finite or that files refuse, such as a negative mass, damping or
-                friction. Payloads and inertias are not checked; a simulation warns of
-                inertias that no body has.
+            ModelError: Unknown path, wrong number of values, or numbers that are not
+                finite or that files refuse, such as a negative mass or damping. Of
+                payloads and inertias without sense only a simulation warns.
             SingularError: An axis has length 0, or is -z for a planar joint.
         """
         return parameter_paths.with_values(self, values)

@@ -172,9 +172,9 @@ def choose(
     if not file_kind(beside):
         name = beside.name.removesuffix(".dyn.yaml")
         near = () if extras is not None else (f"{name}.dyn.yml", f"{name}_dyn.yaml")
-        found = [x for x in near if file_kind(beside.with_name(x)) == "file"]
+        unread = [x for x in near if file_kind(beside.with_name(x)) == "file"]
         return extras, tuple(
-            f"{x} is not read; valid: {beside.name}" for x in found[:1]
+            f"{x} is not read; valid: {beside.name}" for x in unread[:1]
         )
     if extras is None:
         return beside, ()
@@ -182,8 +182,8 @@ def choose(
         same = os.path.samefile(extras, beside)  # type: ignore[arg-type]
     except (TypeError, ValueError, OSError):
         same = False  # a mapping, or YAML text
-    unread = f"{beside.name} beside the file is not read: extras are given"
-    return extras, () if same else (unread,)
+    idle = f"{beside.name} beside the file is not read: extras are given"
+    return extras, () if same else (idle,)
 
 
 def complete(

@@ -147,13 +147,13 @@ def _note_odd_gravity(g: Sequence[float], findings: Findings) -> None:
 
     The first may be the sign of other libraries, the second another unit.
     """
-    given = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
+    value = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
     if math.hypot(*g) > LARGE:
         question = "is above that of any planet: is it meant in cm/s² or mm/s²?"
-        findings.note("", "", f"{given} {question}")
+        findings.note("", "", f"{value} {question}")
     elif g[2] > 0 and not any(g[:2]):
         instead = f"for a robot on the floor: (0, 0, {-g[2]:g})"
-        findings.note("", "", f"{given} is along +z, as on a ceiling; {instead}")
+        findings.note("", "", f"{value} is along +z, as on a ceiling; {instead}")
 
 
 class _Walk:
