@@ -24,7 +24,7 @@ from dyn_core.validation import Whole, finite_array, known_name, refuse
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
-LONG = 0.5  # a longer step is warned of [s]
+LONG = 0.1  # a longer step is warned of [s]
 
 
 def checked_limits(task: Any) -> np.ndarray:
@@ -32,8 +32,8 @@ def checked_limits(task: Any) -> np.ndarray:
 
     Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
     0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of
-    finite numbers (least, most) with least < most. Steps, dt / substeps, above 0.5 s
-    (LONG) are warned of.
+    finite numbers (least, most) with least < most. A dt above 0.1 s (LONG) is warned
+    of.
     """
     dt: float = task.dt
     bounds = task.action_bounds
@@ -45,9 +45,11 @@ def checked_limits(task: Any) -> np.ndarray:
         if not Whole(1).takes(value):
             message = f"{task.name}: {key} must be a whole number >= 1, got {value!r}"
             raise ModelError(message, key)
-    if dt / task.substeps > LONG:
-        step = f"{task.name}: steps of {dt / task.substeps:g} s are long"
-        warn(f"{step}; valid: dt in seconds, such as 0.02, or more substeps")
+    if dt > LONG:
+        warn(
+            f"{task.name}: steps of {dt:g} s are long; valid: dt in seconds, such as"
+            " 0.002; a step of the task is dt times substeps"
+        )
     try:
         low, high = limits = np.array(bounds, float).reshape(len(bounds), 2).T
         good = bool(limits.size and np.isfinite(limits).all() and (low < high).all())

@@ -484,10 +484,13 @@ def test_tasks_can_be_pickled():
     assert np.array_equal(*seen)
 
 
-def test_steps_in_milliseconds_are_asked_about():
-    """Each row of a task of 20 s diverged in its first step, without a word before."""
-    with pytest.warns(DynWarning, match="reach: steps of 10 s are long; valid: dt in"):
-        robot_task("reach", dt=20.0, substeps=2)
+@pytest.mark.parametrize("dt", [0.2, 20.0])
+def test_steps_in_milliseconds_are_asked_about(dt):
+    """Each row diverged in its first step, without a word; substeps do not divide dt."""
+    said = f"reach: steps of {dt:g} s are long; valid: dt in seconds"
+    with pytest.warns(DynWarning, match=said):
+        task = robot_task("reach", dt=dt, substeps=10)
+    assert task.interval == 10 * dt
 
 
 @pytest.mark.parametrize(
