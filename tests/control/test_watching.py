@@ -384,6 +384,20 @@ def test_health_says_what_the_controller_does(two):
     assert _said(Health(floating, 0.1), 0.02)[1] == "gravity compensation"
 
 
+def test_a_stop_that_follows_another_at_once_is_told(two):
+    """Nobody looked between both: the log said that the robot was active."""
+    controller = _controller(two, {})
+    health = Health(controller, 0.1)
+    _feed(controller, 3)
+    controller.estop(0.02, "pressed")
+    health.changes(health.conditions(0.02))
+    controller.reset_stop()
+    controller.safety.violated(0.02, "too fast")
+    (began,) = health.changes(health.conditions(0.02))
+    assert began.message.startswith("stopped: too fast")
+    assert health.changes(health.conditions(0.02)) == []
+
+
 def _fail(controller, health):
     controller.law = lambda *state: state[0] * np.nan
     _feed(controller, 2, 0.03)

@@ -111,16 +111,22 @@ class Health:
     def changes(self, conditions: Sequence[Condition]) -> list[Condition]:
         """Return the conditions that began or ended since the previous call.
 
-        They are compared by `key`: another level or message alone is no change. An
-        ended condition has the level OK and the message "no longer: ...". Conditions of
-        level OK, or with a key that is normal at a start (no state, waiting, inactive,
-        ok, raised limits), are left out.
+        They are compared by `key`: another level or message alone is no change, but a
+        stop for another reason is: the one before ended unseen. An ended condition has
+        the level OK and the message "no longer: ...". Conditions of level OK, or with a
+        key that is normal at a start (no state, waiting, inactive, ok, raised limits),
+        are left out.
 
         Args:
             conditions: Result of `conditions`.
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
-        started = [c for key, c in now.items() if key not in self._known]
+        known = {key: c.message for key, c in self._known.items()}
+        started = [
+            c
+            for key, c in now.items()
+            if key not in known or (key == "stopped" and c.message != known[key])
+        ]
         ended = [
             Condition(OK, key, f"no longer: {c.message.partition('; valid: ')[0]}")
             for key, c in self._known.items()
