@@ -24,7 +24,7 @@ from dyn_core.validation import Whole, finite_array, known_name, refuse
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
-LONG = 0.1  # a longer step is warned of [s]
+LONG = 0.5  # a longer step is warned of [s]
 
 
 def checked_limits(task: Any) -> np.ndarray:
@@ -32,7 +32,7 @@ def checked_limits(task: Any) -> np.ndarray:
 
     Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
     0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of
-    finite numbers (least, most) with least < most. A dt above 0.1 s (LONG) is warned
+    finite numbers (least, most) with least < most. A dt above 0.5 s (LONG) is warned
     of.
     """
     dt: float = task.dt
