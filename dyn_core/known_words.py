@@ -104,6 +104,14 @@ _GRAVITY = "gravity belongs to the robot: dyn.load(source, gravity=[0, 0, -1.6])
 MEANT = (  # a valid name that tells where; unknown names; what to write instead
     ("path", ("reference", "references", "q_ref", "target", "desired"),
      "law.reference = goal, a position, before or in a law, is drawn as q_ref"),
+    ("load", ("Material", "Materials", "material"),
+     "a material is a mapping: extras={'materials': {'default': {'mu': 0.5}}} of"
+     " dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] of a World"),
+    ("load", ("convert", "converters", "conventions"),
+     "converters are in dyn_core.spatial.conventions; see docs/conventions.md"),
+    ("load", ("export", "export_control_cycle", "control_cycle"),
+     "a Program has the method export; a controller's cycle is"
+     " dyn_core.export.cycle.controller_cycle.control_cycle, see docs/cpp.md"),
     ("World", ("check_derivatives",), "it is the command dyn check-derivatives"),
     ("World", ("env", "envs", "make_env", "make", "gym", "gymnasium"),
      "gymnasium.make('dyn_ros/Reach-v0') after dyn_core.envs.register(); see"
@@ -149,6 +157,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "--picture FILE.png"),
     ("--commands", ("--robot",),
      "dyn plot draws the columns of the file; no robot is needed"),
+    ("--cutoff", ("--q", "--qd", "--qdd", "--q0", "--position"),
+     "the motion is a file; for one state dyn.solver('rnea').build(model)(q, qd, qdd)"),
     ("restarts", ("q0", "guess", "initial", "start"),
      "near= is the position that the search starts from"),
     ("rnea", ("ikine_LM", "ikine_GN", "ikine_NR"),

@@ -25,6 +25,7 @@ from dyn_core.errors import (
     ModelWarning,
     SettingError,
     SolverNotFound,
+    guesses,
     unknown_name,
     why_unread,
 )
@@ -162,7 +163,9 @@ class CommandParser(argparse.ArgumentParser):
             valid = [x for x in self._option_string_actions if x.startswith("--")]
             wrong = unknown[0].partition("=")[0]
             said = unknown_name(f"argument of {name}", wrong, valid)
-            if "--option" in valid and wrong.startswith("--"):
+            guess = guesses(wrong, valid)
+            unknown_word = guess == ";" or "did you mean" in guess
+            if "--option" in valid and wrong.startswith("--") and unknown_word:
                 said += f"; an option of the solver is --option {wrong[2:]}=VALUE"
             raise _UsageError(f"{said}; see {self.prog} --help")
         return values, unknown

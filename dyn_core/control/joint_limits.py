@@ -163,9 +163,11 @@ class JointLimits:
         excess = first_excess(slopes * powers[:, :-1, None], -bound, bound)
         if excess is not None:
             k, j, value = excess
+            longer = abs(value) / self.velocity[j]
             raise TrajectoryError(
                 f"{where(number + k)}: joint '{self.joints[j]}' moves at {value:.6g},"
-                f" its velocity limit is {self.velocity[j]:.6g}"
+                f" its velocity limit is {self.velocity[j]:.6g}; a motion"
+                f" {np.ceil(100 * longer) / 100:g} times as long keeps it here"
             )
 
     def _range(self, j: int, value: float) -> str:

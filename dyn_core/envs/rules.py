@@ -400,6 +400,7 @@ class EpisodeRules:
                 before.
         """
         if self.render_mode is None:
+            gymnasium.logger.warn("no picture: render_mode is None; valid: rgb_array")
             return None
         if self._picture is None:
             self._picture = picture_of(self.task)

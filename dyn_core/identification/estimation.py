@@ -38,6 +38,7 @@ from dyn_core.identification.fitting.measurements import (
     check_count,
     checked,
     checked_weights,
+    doubtful_forces,
 )
 from dyn_core.identification.fitting.outcome import outcome
 from dyn_core.identification.regressor_rank import (
@@ -51,7 +52,7 @@ from dyn_core.identification.regressor_rank import (
 from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.identification.selection import SPEEDS, Unknowns, select
 from dyn_core.model import Model
-from dyn_core.model.checks.robots import in_degrees
+from dyn_core.model.checks.robots import in_degrees, too_fast
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.validation import Whole, known_keywords
 from dyn_core.validation import shown as shown_value
@@ -148,7 +149,9 @@ def identify(
             line on the terminal, where there is one, if the fit takes long.
 
     A DynWarning asks whether q is in degrees where a hinge is beyond its limits and a
-    full turn.
+    full turn, whether qd is at more than five times a velocity limit, and whether tau
+    has another sign or unit if it is a negative, large or small multiple of what the
+    prior needs for this motion.
 
     Returns:
         Identification. Its `converged` is False if the fit ended early, and its model
@@ -198,8 +201,6 @@ def identify(
     if tau_rate is not None:
         measured["tau_rate"] = tau_rate
     arrays = checked(model, measured)
-    if doubt := in_degrees(model, "q", arrays[0]):
-        warn(f"identify: {doubt}")
     weights = None if weight is None else checked_weights(model, weight)
     layout = unknowns.layout
     whole = None
@@ -211,6 +212,13 @@ def identify(
     check_count(model, len(arrays[0]) // average, rank)
     rate = arrays[4] if delay else None
     data = Measurements.of(unknowns, arrays[:4], rate, average, robust)
+    for doubt in (
+        in_degrees(model, "q", arrays[0]),
+        too_fast(model, "qd", np.abs(arrays[1]).max(axis=0), "qd"),
+        doubtful_forces(data.tau, data.torques(near)),
+    ):
+        if doubt:
+            warn(f"identify: {doubt}")
     if folds > len(data.tau):
         message = f"folds is {folds}; valid: at most {len(data.tau)}, a block a row"
         raise SettingError(message, "folds")

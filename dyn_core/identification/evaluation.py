@@ -16,6 +16,7 @@ import numpy as np
 
 from dyn_core.errors import IdentificationError, SettingError, UnsupportedError
 from dyn_core.identification.estimation import identify
+from dyn_core.identification.fitting.measurements import doubtful_forces
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
@@ -256,7 +257,8 @@ def evaluate(
     motion = smooth_motion(mine.t, _unwrapped(model, mine.q), mine.qd, tau, cutoff)
     say(f"inverse dynamics of {len(motion.t)} samples")
     computed = _torque(model, motion, joint_friction)
-    notes = (*mine.notes, *_notes(model, mine, motion))
+    doubt = doubtful_forces(motion.tau, computed)
+    notes = (*mine.notes, *([doubt] if doubt else []), *_notes(model, mine, motion))
     return Evaluation(model, motion, computed, joint_friction, against, notes)
 
 

@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import NonFiniteError, RequireError, SettingError, ShapeError
+from dyn_core.errors import (
+    NonFiniteError,
+    RequireError,
+    SettingError,
+    ShapeError,
+    warn,
+)
 from dyn_core.kinematics.poses import one_pose, pose_matrices
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
@@ -506,7 +513,8 @@ def inverse_kinematics(
         pose: Wanted pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw), or
             (x, y, z) with part="position".
         near: Position (nq,) that is used as the first start; of several solutions found
-            at once, the nearest to it is returned.
+            at once, the nearest to it is returned. A DynWarning asks whether one that
+            looks so is in degrees.
         settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds,
             restarts, pool, rng, engine, threads.
 
@@ -530,6 +538,7 @@ def _position(model: Model, q: ArrayLike) -> np.ndarray:
     position = one_state("near", q, model.nq)
     if not np.isfinite(position).all():
         raise NonFiniteError("near: it holds NaN or infinity", "near")
+    _ask_for_degrees(model, position[None])
     return position
 
 
@@ -549,7 +558,15 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
         raise ShapeError("near", wanted, f"shape {positions.shape}")
     if not np.isfinite(positions).all():
         raise NonFiniteError("near: it holds NaN or infinity", "near")
+    _ask_for_degrees(model, np.atleast_2d(positions))
     return np.broadcast_to(positions, (count, model.nq))
+
+
+def _ask_for_degrees(model: Model, near: np.ndarray) -> None:
+    """Issue a DynWarning if positions `near`, (rows, nq), look like degrees."""
+    if near.size and np.abs(near).max() > 2 * np.pi:
+        if doubt := in_degrees(model, "near", near):
+            warn(f"inverse kinematics: {doubt}")
 
 
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:

@@ -23,9 +23,11 @@ from dyn_core.errors import (
     SettingError,
     ShapeError,
     unknown_name,
+    warn,
 )
 from dyn_core.kinematics.poses import pose_matrices
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.solving.solver import check_function
 from dyn_core.spatial import Vector
 from dyn_core.validation import float_array, known_keywords, shown
@@ -188,6 +190,8 @@ class Cost:
         Raises:
             SettingError: It is no pose, not numeric, has another shape, or a number
                 that is not finite; the message names the cost.
+
+        A DynWarning asks whether the target of a posture is in degrees.
         """
         value = self.target if target is None else target
         if value is None:
@@ -206,6 +210,9 @@ class Cost:
         if not good or not np.isfinite(array).all():
             wanted = f"{size} finite numbers, or a row of them for each state"
             self._refuse("target", value, wanted)
+        if self.kind == "posture" and array.size and np.abs(array).max() > 2 * np.pi:
+            if doubt := in_degrees(model, "the target", np.atleast_2d(array)):
+                warn(f"cost {self.name}: {doubt}")
         return array
 
     def settings(self, model: Model, states: int, target: Any = None) -> np.ndarray:

@@ -123,7 +123,12 @@ class SimulatedPlant(NearAttributes, ABC):
             self.counters["command of wrong size"] += 1
             wanted = f"shape {self.effort_limit.shape}"
             if tau.shape == (len(self.channels().joints),):
-                wanted += ", the forces of joints of several coordinates among them"
+                several = set(range(len(self.effort_limit)))
+                several -= set(self.channels().columns.tolist())
+                wanted += (
+                    f", those at {sorted(several)}, of joints of several coordinates,"
+                    " among them: 0 without a motor"
+                )
             if tau.ndim == 2 and tau.shape[1:] == self.effort_limit.shape:
                 wanted += ", of one state (gains kp, kd are a number a joint: a matrix"
                 wanted += " is a batch of them)"

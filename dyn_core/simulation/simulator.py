@@ -238,6 +238,7 @@ def _returning(law: ControlLaw) -> ControlLaw:
 
 
 STABLE = 2.785  # rk4 of x' = -k x decays up to this k dt
+FALLEN = 0.3  # a free body that falls less is not told of [m]
 NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
@@ -525,6 +526,8 @@ def simulate(
     dropped = rows.without_effect(robot.prescribed)
     if isinstance(robot, ContactSimulator):
         dropped += robot.fallen() + robot.unsolved()
+    else:
+        dropped += rows.free_fall(robot.period)
     warn_of(model.name, dropped)
     return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 
@@ -613,6 +616,27 @@ class _RunRecorder:
             " prescribed accelerations are zero here; a loop of accelerate, command"
             " and advance of a Simulator prescribes others",
         )
+
+    def free_fall(self, period: float) -> tuple[str, ...]:
+        """Return a sentence on each free body that falls like a stone; else ().
+
+        Such a body sinks by more than FALLEN (0.3 m) and by more than 0.8 of the way of
+        a free fall from rest. period: time between the rows [s].
+        """
+        g, sentences = np.array([float(x) for x in self.model.a_grav.lin]), []
+        least = 0.4 * float(np.linalg.norm(g)) * ((len(self.t) - 1) * period) ** 2
+        for i in self.model.independent:
+            if self.model.joint[i].kind == "floating" and len(self.t) and g.any():
+                place = self.model.q_slices[i].start
+                way = self.q[-1, place : place + 3] - self.q[0, place : place + 3]
+                fall = float(way @ g) / float(np.linalg.norm(g))
+                if fall > max(FALLEN, least):
+                    sentences.append(
+                        f"joint '{self.model.names[i]}' falls freely, by {fall:.3g} m:"
+                        " without a world nothing is below it; valid: world='floor', or"
+                        " gravity=[0, 0, 0] of dyn.load"
+                    )
+        return tuple(sentences)
 
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]

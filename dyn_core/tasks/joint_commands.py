@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dyn_core.errors import ModelError, ShapeError
+from dyn_core.errors import ModelError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.tasks.robot_task import RobotRows
-from dyn_core.validation import known_keywords
+from dyn_core.validation import float_array, known_keywords, shaped_array
 
 
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
@@ -81,8 +81,6 @@ class JointTargets:
     ) -> JointTargets:
         """Return the law for joints of a robot, with its effort limits.
 
-        The sizes of home, kp, kd and scale are not checked.
-
         Args:
             model: Robot; an effort limit of zero means no limit.
             home: Positions of the whole robot, (nq,) [SI]; only entries of driven
@@ -95,19 +93,30 @@ class JointTargets:
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no
                 motor, or follows another joint.
+            ShapeError, NonFiniteError: home, kp, kd or scale has another size, is no
+                numbers, or holds NaN or infinity.
+            SettingError: kp or kd is negative.
         """
         names = driven_joints(model, joints)
         positions = np.array([model.q_slice(name).start for name in names], int)
         velocities = np.array([model.v_slice(name).start for name in names], int)
+        places = shaped_array("home", home, (model.nq,))[positions]
+        chosen = [
+            _of_joints(name, value, names, least)
+            for name, value, least in (
+                ("kp", kp, 0.0),
+                ("kd", kd, 0.0),
+                ("scale", scale, -np.inf),
+            )
+        ]
+        limits = _limits(model, velocities)
         return cls(
             model.nv,
             positions,
             velocities,
-            np.asarray(home, float)[positions],
-            kp,
-            kd,
-            scale,
-            _limits(model, velocities),
+            _finite("home", places, names),
+            *chosen,
+            limits,
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
@@ -162,8 +171,6 @@ class JointTorques:
     ) -> JointTorques:
         """Return the law for joints of a robot, with its effort limits.
 
-        The size of `scale` is not checked.
-
         Args:
             model: Robot; an effort limit of zero means no limit.
             scale: Force for an action of one; a number, or one for each driven joint
@@ -174,10 +181,13 @@ class JointTorques:
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no
                 motor, or follows another joint.
+            ShapeError, NonFiniteError: `scale` has another size, is no numbers, or
+                holds NaN or infinity.
         """
         names = driven_joints(model, joints)
         velocities = np.array([model.v_slice(name).start for name in names], int)
-        return cls(model.nv, velocities, scale, _limits(model, velocities))
+        factor = _of_joints("scale", scale, names, -np.inf)
+        return cls(model.nv, velocities, factor, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
         """Return joint forces, clipped to the limits, (n, nv) [N·m | N].
@@ -206,6 +216,43 @@ def _check_count(action: np.ndarray, joints: np.ndarray) -> None:
     if action.shape[1:] != joints.shape:
         wanted = f"one for each driven joint, shape (n, {len(joints)})"
         raise ShapeError("action", wanted, f"shape {action.shape}")
+
+
+def _of_joints(
+    name: str, value: np.ndarray | float, joints: Sequence[str], least: float
+) -> np.ndarray:
+    """Return one number, shape (), or one for each joint, shape (joints,), as floats.
+
+    Args:
+        name: Name of the argument.
+        value: The number or numbers [SI].
+        joints: Names of the driven joints.
+        least: Smallest valid number.
+
+    Raises:
+        ShapeError, NonFiniteError: There is another number of them, or they are no
+            finite numbers.
+        SettingError: One is below `least`; names the joint.
+    """
+    numbers = float_array(name, value, f"shape () or ({len(joints)},)")
+    several = numbers.ndim > 0
+    if several:
+        numbers = shaped_array(name, numbers, (len(joints),))
+    low = np.flatnonzero(_finite(name, numbers, joints) < least)
+    if len(low):
+        where = f" of {joints[low[0]]}" if several else ""
+        message = f"{name}{where} is {numbers.flat[low[0]]:g}; valid: {least:g} or more"
+        raise SettingError(message, name)
+    return numbers
+
+
+def _finite(name: str, numbers: np.ndarray, joints: Sequence[str]) -> np.ndarray:
+    """Return `numbers`, one or one for each joint, or raise NonFiniteError."""
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        where = f" at joint {joints[bad[0]]}" if numbers.ndim else ""
+        raise NonFiniteError(f"{name} is not finite{where}", name)
+    return numbers
 
 
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:

@@ -39,8 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     Args:
         arguments: Parsed arguments of `dyn move`: node, timeout [s], to (x, y, z in
-            the root link [m]), quaternion (x, y, z, w; None: the present one), and the
-            largest speed [m/s] and turn [rad/s].
+            the root link [m]), quaternion (x, y, z, w; None: the present one),
+            position_only (whether the target turns with the tool), and the largest
+            speed [m/s] and turn [rad/s].
 
     Returns:
         0 if the tool arrives; 1 if it does not, or after Ctrl-C.
@@ -91,11 +92,16 @@ def run(arguments: argparse.Namespace) -> int:
                 _check_answers(watch, name)
             return bool(stop)
 
-        _send(live, targets.publish, path, ended)
+        def target(t: float) -> np.ndarray:
+            """Return the pose to send at a time on the path, (7,)."""
+            x, free = path.pose(t), arguments.position_only
+            return np.r_[x[:3], poses[-1][3:]] if free else x
+
+        _send(live, targets.publish, target, path.duration, ended)
         if stop:
             print("interrupted: the node holds the last target")
             return 1
-        status = _arrival(live, poses, path)
+        status = _arrival(live, poses, path, arguments.position_only)
         if status:
             _check_answers(watch, name)
             print(
@@ -176,10 +182,11 @@ def _numbers(message: PoseStamped) -> np.ndarray:
 def _send(
     live: Live,
     publish: Callable[[PoseStamped], None],
-    path: ToolPath,
+    pose: Callable[[float], np.ndarray],
+    duration: float,
     ended: Callable[[], bool],
 ) -> None:
-    """Publish the path, a pose each PERIOD, in steady time, to its end or till `ended`.
+    """Publish a path, a pose each PERIOD, in steady time, to its end or till `ended`.
 
     PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was
     suspended, the path goes on where it was.
@@ -187,19 +194,20 @@ def _send(
     Args:
         live: Connection whose executor is spun between the poses.
         publish: Function that sends a pose.
-        path: Path, sent from its start to its end.
+        pose: Function of the time on the path [s] that returns the pose, (7,).
+        duration: Time at the end of the path [s].
         ended: Called before each pose and while waiting for the next one; sending ends
             when it returns true, and its errors pass through.
     """
     began, t = time.monotonic(), 0.0
     message = PoseStamped()
     while not ended():
-        x = path.pose(t)
+        x = pose(t)
         place, turn = message.pose.position, message.pose.orientation
         place.x, place.y, place.z = x[:3].tolist()
         turn.x, turn.y, turn.z, turn.w = x[3:].tolist()
         publish(message)
-        if t >= path.duration:
+        if t >= duration:
             return
         t += PERIOD
         while (wait := began + t - time.monotonic()) > 0 and not ended():
@@ -208,27 +216,37 @@ def _send(
             began -= wait
 
 
-def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
+def _arrival(
+    live: Live, poses: list[np.ndarray], path: ToolPath, position_only: bool
+) -> int:
     """Wait until the tool is near the end of the path; print where it is.
 
-    Near is 0.01 m and 0.02 rad. Returns 0 if it arrives within SETTLE (5 s), else 1.
+    Near is 0.01 m and 0.02 rad, or any angle if `position_only`. Returns 0 if it
+    arrives within SETTLE (5 s), else 1.
 
     Args:
         live: Connection whose executor is spun meanwhile.
         poses: Poses of the tool so far, at least one, position [m] and quaternion x, y,
             z, w, (7,) each; a subscription appends to it.
         path: The path.
+        position_only: Whether the angle may be any.
     """
 
     def away() -> tuple[float, float]:
         return apart(poses[-1], path.end)
 
+    near = NEAR[0], math.inf if position_only else NEAR[1]
     there = live.until(
-        lambda: all(x <= y for x, y in zip(away(), NEAR, strict=True)), SETTLE
+        lambda: all(x <= y for x, y in zip(away(), near, strict=True)), SETTLE
     )
     distance, angle = away()
+    turned = "" if position_only else f", {angle:.3f} rad"
     print(
-        f"{'arrived' if there else 'not there'}: {1e3 * distance:.1f} mm,"
-        f" {angle:.3f} rad from the target"
+        f"{'arrived' if there else 'not there'}: {1e3 * distance:.1f} mm{turned} from"
+        " the target"
     )
+    if not there and distance <= NEAR[0]:
+        print(
+            "its position is: an arm that cannot keep its angle takes --position-only"
+        )
     return 0 if there else 1

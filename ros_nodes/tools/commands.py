@@ -176,6 +176,10 @@ def add_move(parser: argparse.ArgumentParser) -> None:
         "--rpy", nargs=3, type=float, metavar=("R", "P", "Y"),
         help="its orientation, roll, pitch and yaw as in a URDF [rad]",
     )  # fmt: skip
+    turn.add_argument(
+        "--position-only", action="store_true",
+        help="its orientation is as it comes, for an arm of fewer than six joints",
+    )  # fmt: skip
     for name, what in (("speed", "speed [m/s]"), ("turn", "[rad/s]")):
         parser.add_argument(
             f"--{name}", type=float, metavar="V",
@@ -381,11 +385,11 @@ def _move(arguments: argparse.Namespace) -> int:
             trajectory, or does not answer; or ROS 2 does not start.
     """
     tool = arguments.to is not None
-    idle = ("duration",) if tool else ("quaternion", "rpy", *_BOUNDS)
-    for name in idle:
-        if getattr(arguments, name) is not None:
+    turns = ("quaternion", "rpy", "position_only")
+    for name in ("duration",) if tool else (*turns, *_BOUNDS):
+        if getattr(arguments, name) not in (None, False):
             other = "--joints or --trajectory" if tool else "--to"
-            raise SettingError(f"--{name} goes with {other}", name)
+            raise SettingError(f"--{name.replace('_', '-')} goes with {other}", name)
     if tool:
         _check_tool(arguments)
     else:
@@ -430,7 +434,7 @@ def _check_tool(arguments: argparse.Namespace) -> None:
 def of_rpy(rpy: Sequence[float]) -> list[float]:
     """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad].
 
-    A DynWarning is issued if an angle is more than a turn.
+    Raises SettingError if an angle is more than a turn.
     """
     R, _ = typed_pose((0.0, 0.0, 0.0), rpy)
     return [float(x) for x in quaternion(R)]

@@ -18,7 +18,7 @@ from bench import measure
 
 from dyn_core import cli, load, robots
 from dyn_core.commands import main as commands
-from dyn_core.errors import DynError, DynWarning
+from dyn_core.errors import DynError
 from dyn_core.model.sources.arguments import read_options
 from dyn_core.recordings import (
     MotionRecord,
@@ -247,6 +247,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "verb": (["param", "lst"], "no verb of param is called 'lst'; did you mean 'list'"),
     "topics": (["plot", "run.npz", "--commands", "x"], "changes nothing; valid: a bag"),
     "demo": (["demo", "--one-process", "--params", "other.yaml"], "valid: sections for simulator, computed_torque, or"),
+    "move turn": (["move", "--joints", "a=0.1", "--position-only"], "--position-only goes with --to"),
     "view network": (["view", "two_link", "--network"], "--network goes with --live"),
     "view topic": (["view", "two_link", "--joint-states", "x"], "--joint-states goes with --live or a bag"),
     "view fps": (["view", "two_link", "--fps", "3"], "--fps goes with --film"),
@@ -793,14 +794,14 @@ def test_a_column_that_is_misspelt_is_told():
 
 
 def test_angles_in_degrees_are_asked_about(capsys):
-    """180 was taken for radians without a word; so did dyn move."""
-    said = "warning: is --rpy in degrees? 180 rad is more than a turn"
+    """180 was taken for radians: an arm would turn to an angle nobody wanted."""
+    said = "dyn: is --rpy in degrees? 180 rad is more than a turn; valid: radians, such"
     command = ["ik", "arm7", "--frame", "tool", "--xyz", "0.3", "0.2", "0.6", "--rpy"]
-    cli.main([*command, "180", "0", "0"])
-    assert said in capsys.readouterr().err
+    assert cli.main([*command, "180", "0", "0"]) == 1
+    assert f"{said} as --rpy 3.14159 0 0" in capsys.readouterr().err
     cli.main([*command, "3.2", "0", "-6.28"])
     assert capsys.readouterr().err == ""
-    with pytest.warns(DynWarning, match="is --rpy in degrees. -90 rad is more than"):
+    with pytest.raises(DynError, match="is --rpy in degrees. -90 rad is more"):
         of_rpy([0.0, -90.0, 0.0])
 
 

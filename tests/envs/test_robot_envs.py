@@ -424,7 +424,36 @@ def test_pictures_say_what_they_need(monkeypatch):
             make("reach", render_mode="rgb_array")
     env = TaskEnv("reach")
     env.reset(seed=0)
-    assert env.render() is None
+    with pytest.warns(UserWarning, match="render_mode is None; valid: rgb_array"):
+        assert env.render() is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"home": np.zeros(12)}, ShapeError, r"home: wanted shape \(19,\).*\(12,\)"),
+        (
+            {"home": np.full(19, np.nan)},
+            NonFiniteError,
+            "home is not finite at joint f",
+        ),
+        ({"kp": -1.0}, SettingError, "kp is -1; valid: 0 or more"),
+        ({"kd": [1.0] * 11 + [-2.0]}, SettingError, r"kd of \w+ is -2; valid: 0 or"),
+        ({"kp": [1.0, 2.0]}, ShapeError, r"kp: wanted shape \(12,\), got shape \(2,\)"),
+        ({"scale": np.nan}, NonFiniteError, "scale is not finite"),
+    ],
+)
+def test_joint_targets_of_another_size_are_refused(changed, error, message):
+    """They were an IndexError, or drove joints away from their targets."""
+    model = dyn.load("quadruped")
+    chosen = {"home": model.neutral(), "kp": 40.0, "kd": [1.0] * 12, "scale": -0.5}
+    law = JointTargets.of(model, **chosen)
+    assert law.kd.shape == (12,) and law.kp == 40.0
+    with pytest.raises(error, match=message):
+        JointTargets.of(model, **{**chosen, **changed})
+    if "scale" in changed:
+        with pytest.raises(error, match=message):
+            JointTorques.of(model, **changed)
 
 
 def test_a_picture_is_centred_on_the_links():

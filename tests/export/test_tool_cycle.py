@@ -13,6 +13,7 @@ from dyn_core.errors import SettingError, TargetError, UnsupportedError
 from dyn_core.export.cycle.controller_cycle import (
     control_cycle,
     cycle_of_options,
+    cycle_settings,
     fault_names,
     state_places,
 )
@@ -366,8 +367,24 @@ def test_the_command_exports_the_cycle(tmp_path, capsys):
     assert "cartesian.frame is 'link0'; valid: link1" in capsys.readouterr().err
     with pytest.raises(SettingError, match="cartesian.frame is ''; valid: link1"):
         cycle_of_options("operational_space_cycle", dyn.load("arm7"), {})
+    for model in (None, "arm7"):
+        with pytest.raises(UnsupportedError, match="control_cycle is for a Model"):
+            control_cycle(CYCLES[0], model)
     with pytest.raises(UnsupportedError, match="did you mean 'state_timeout'"):
         cycle_of_options(CYCLES[0], dyn.load("arm7"), {"state_timeot": 1.0})
+
+
+def test_an_effort_limit_is_an_option(tmp_path, capsys):
+    """The message of a joint without one names it; beside a mapping it counts, too."""
+    command = ["export", "computed_torque_cycle", "cart_pole", str(tmp_path)]
+    assert main(command) != 0
+    assert "set effort_limits.hinge > 0" in capsys.readouterr().err
+    assert main([*command, "--option", "effort_limits.hinge=5"]) == 0
+    chosen = {"limits": {"joint1": 3.0}, "effort_limits.joint2": 4.0}
+    assert cycle_settings(chosen)[3] == {"limits": {"joint1": 3.0, "joint2": 4.0}}
+    both = {"limits": 40, "effort_limits.joint2": 4.0}
+    with pytest.raises(SettingError, match="effort_limits is 40; valid: a mapping"):
+        cycle_of_options("computed_torque_cycle", dyn.load("arm7"), both)
 
 
 def test_a_long_step_moves_the_reference_for_the_timeout_at_most(monkeypatch):

@@ -4,6 +4,7 @@ import io
 import re
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -447,7 +448,32 @@ def test_positions_in_degrees_are_asked_about(shipped):
     record = MotionRecord.of_joints(model.joint_names, t, **turned)
     assert re.match(asked, evaluate(model, record).notes[0])
     record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=tau)
-    assert not any("degrees" in note for note in evaluate(model, record).notes)
+    assert not any("?" in note for note in evaluate(model, record).notes)
+    with pytest.warns(DynWarning, match=r"is qd in degrees per second\? qd has \d+"):
+        dyn.identify(model, q, np.degrees(qd), qdd, tau, only="payload")
+
+
+@pytest.mark.parametrize(
+    ("factor", "asked"),
+    [(1e3, "is tau in N·m"), (1e-3, "is tau in N·m"), (-1.0, "has tau the other sign")],
+)
+def test_forces_in_another_unit_or_sign_are_asked_about(shipped, factor, asked):
+    """A payload of minus five kilograms, or of tons, told nothing of them."""
+    model = shipped["arm7"]
+    q, qd, qdd, tau = _data(model, 60)
+    for right in (tau, 1.3 * tau + 0.1 * np.abs(tau).max() * np.sin(q)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dyn.identify(model, q, qd, qdd, right, only="payload")
+    message = rf"{asked}\? it is .* times what this robot needs"
+    with pytest.warns(DynWarning, match=message):
+        dyn.identify(model, q, qd, qdd, factor * tau, only="payload")
+    t = np.linspace(0.0, 4.0, 401)
+    wave = 0.3 * np.sin(t)[:, None] * np.ones(model.nv)
+    motion = model.neutral() + wave, 0.3 * np.cos(t)[:, None] + 0.0 * wave, -wave
+    tau = factor * dyn.solver("rnea").build(model)(*motion)
+    record = MotionRecord.of_joints(model.joint_names, t, motion[0], tau=tau)
+    assert re.search(message, evaluate(model, record).notes[0])
 
 
 def test_data_that_show_too_little(shipped):

@@ -6,7 +6,7 @@ from scipy import linalg
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import DynWarning, ModelError, SettingError
 from dyn_core.prediction import ControlProblem
 
 cost = dyn.cost
@@ -133,6 +133,14 @@ def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
     task = dyn.plan(model, costs, duration=0.1, knots=5)
     assert task.solve([0.5, 0.0], [0.1, 0.0]).converged
     assert not task.solve([0.0, 0.0], [0.0, 0.0]).converged
+
+
+def test_a_posture_in_degrees_is_asked_about():
+    """A plan towards 57 turns ended at the limits, without a word."""
+    model = dyn.load("arm7")
+    for target in (np.full(7, 90.0), np.full((11, 7), 90.0)):
+        with pytest.warns(DynWarning, match="cost posture: is the target in degrees"):
+            cost.posture(target).read_target(model)
 
 
 @pytest.mark.parametrize(

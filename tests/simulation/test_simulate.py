@@ -300,6 +300,20 @@ def test_floating_robots_fall(shipped):
     np.testing.assert_allclose(np.linalg.norm(run.q[:, 3:7], axis=1), 1, atol=1e-12)
 
 
+def test_a_robot_that_falls_out_of_the_picture_is_told_of(shipped):
+    """Without a world nothing is below it; what flies without gravity is no fall."""
+    model = shipped["quadruped"]
+    with pytest.warns(ModelWarning, match="'root_joint' falls freely, by 1.22 m"):
+        run = simulate(model, duration=0.5)
+    assert "valid: world='floor'" in run.warnings[-1]
+    thrown = np.zeros(model.nv)
+    thrown[5] = 3.0  # it comes back to where it was
+    still = dyn.load("quadruped", gravity=[0.0, 0.0, 0.0])
+    for robot, qd0 in ((model, thrown), (still, None)):
+        run = simulate(robot, duration=0.5, qd0=qd0)
+        assert not any("falls" in x for x in run.warnings)
+
+
 def test_given_accelerations_replace_the_step():
     """Prescribed joints report what they take; another step is refused in words."""
     model = dyn.load_urdf(dyn.robots.path("arm7"))

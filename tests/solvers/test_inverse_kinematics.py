@@ -8,7 +8,7 @@ from bench import reaching
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.errors import RotationError
+from dyn_core.errors import DynWarning, RotationError
 from dyn_core.kinematics import InverseKinematics, inverse, pose_matrices
 from dyn_core.model.sources import example_robots
 from dyn_core.spatial import conventions
@@ -167,6 +167,17 @@ def test_a_position_in_millimetres_is_said_to_be_out_of_reach(arm, part):
     assert rows.reason[0] == rows.reason[2] == ""
     by_rotation = InverseKinematics(model, frame, part="orientation", restarts=0)
     assert by_rotation(far[1]).reason == ""
+
+
+def test_a_start_in_degrees_is_asked_about(shipped):
+    """It was taken for one of many turns, without a word."""
+    model, frame = shipped["arm7"], "tool"
+    near = np.degrees(model.neutral() + 0.5)
+    pose = np.array([0.3, 0.1, 0.6, 0.0, 0.0, 0.0, 1.0])
+    solver = InverseKinematics(model, frame)
+    for solve, x in ((solver, pose), (solver.many, np.array([pose, pose]))):
+        with pytest.warns(DynWarning, match="is near in degrees. near is beyond the"):
+            solve(x, near)
 
 
 def test_a_base_that_flies_reaches_every_position():

@@ -668,6 +668,12 @@ def test_a_matrix_where_a_pose_is_wanted_leads_to_its_converter():
         (to.mujoco_cacc, [FREE[0], [0] * 3, V[0], 9.81], r"g: wanted shape"),
         (to.mujoco_xfrc, [FREE[0], 0.1, V[0]], r"c: wanted shape \(..., 3\)"),
         (to.mujoco_jacobian, [J[0], FREE[0]], "q: wanted"),
+        (to.mujoco_jacobian, [[0, 0.5, 0, -1.5, 0, 1, 0], J[0]], "of length 1.803"),
+        (
+            to.mujoco_free_velocity,
+            [[[0] * 6 + [1], [0] * 7], V[0]],
+            "a quaternion of length",
+        ),
         (to.mujoco_jacobian, [FREE[0], FREE[0]], r"J: wanted shape \(..., 6, n\)"),
         (to.from_mujoco_jacobian, [FREE[0], J[0], J[0]], r"jacp: wanted shape"),
     ],
@@ -700,7 +706,7 @@ def test_a_quaternion_of_zeros_is_no_rotation():
     for q in (zeros, np.array([STILL, zeros])):
         with pytest.raises(ShapeError, match="quaternion: wanted .*, got zeros"):
             to.rotation(q)
-    with pytest.raises(ShapeError, match="quaternion: wanted .*, got zeros"):
+    with pytest.raises(ShapeError, match="q: wanted .*, got a quaternion of length 0"):
         to.kim_pose(np.zeros(7))
     assert np.isnan(to.rotation(np.full(4, np.nan))).all()
     assert to.rotation(np.zeros((0, 4))).shape == (0, 3, 3)

@@ -50,6 +50,7 @@ from dyn_core.export.cycle.cycle_steps import (
 )
 from dyn_core.export.cycle.tool_steps import TOOL_STATE
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.problems import (
     CARTESIAN_CONTROL,
     FORWARD_KINEMATICS,
@@ -67,6 +68,7 @@ from dyn_core.solving.solver import TracedSolver
 from dyn_core.validation import named_settings
 
 DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
+LIMIT = "effort_limits."  # begins the option of a joint's effort limit
 _LIVE = (
     P("t", "", "s", "time, steady"),
     P("fresh", "", "", "1 where q and qd are new, 0 where none have come"),
@@ -197,8 +199,8 @@ def control_cycle(
             cartesian.frame (required) and cartesian.reference.
 
     Raises:
-        UnsupportedError: An unknown name, a robot with driven joints, a dtype other
-            than float64, or an invalid option.
+        UnsupportedError: An unknown name, what is no robot or has driven joints, a
+            dtype other than float64, or an invalid option.
         SettingError: A joint has several coordinates or no effort limit, on_violation
             is "hold", a value of bounds, effort_slew or limits is not valid, or
             cartesian.frame is no link that joints move.
@@ -207,6 +209,7 @@ def control_cycle(
         CompileError: LLVM failed.
     """
     law, kind, signature, algorithm = cycle_row(name)
+    check_robot(model, "control_cycle")
     if model.driven:
         raise UnsupportedError(
             f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
@@ -292,7 +295,7 @@ def cycle_of_options(
         name: One of CYCLES, see control_cycle.
         model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
-            limits, wrap and options of control_cycle.
+            limits (or effort_limits.JOINT of each), wrap and options of control_cycle.
 
     Raises:
         UnsupportedError: `name` is unknown, the robot has driven joints, or an option
@@ -314,7 +317,8 @@ def cycle_settings(
 ) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
     """Return Rules, Bounds and StateBounds made of some options, and the other options.
 
-    Attributes that are not among the options have their defaults.
+    Attributes that are not among the options have their defaults. Options called
+    effort_limits.JOINT become entries of the option `limits`.
 
     Args:
         options: Attributes of Rules, Bounds and StateBounds by name, and others, except
@@ -328,6 +332,11 @@ def cycle_settings(
             `options` is no mapping.
     """
     rest = named_settings("options", options)
+    limits = {k: rest.pop(k) for k in [*rest] if k.startswith(LIMIT)}
+    whole = rest.get("limits") or {}
+    if limits and isinstance(whole, Mapping):  # else it is refused
+        named = {k.removeprefix(LIMIT): value for k, value in limits.items()}
+        rest["limits"] = {**whole, **named}
     for name in ("name", "model", "rules", "bounds", "state_bounds"):
         if name in rest:
             message = "valid: attributes of rules and bounds by name, as state_timeout"
@@ -354,7 +363,16 @@ def check_options(name: str, options: Iterable[str], more: Sequence[str] = ()) -
     tool = cycle_row(name)[1] is CARTESIAN_CONTROL
     valid = [*more, *("cartesian.frame", "cartesian.reference") * tool]
     valid += [f.name for part in (Rules, Bounds, StateBounds) for f in fields(part)]
-    valid += ["effort_slew", "limits", "wrap", "law", "weight", "poses", "settings"]
+    valid += [
+        "effort_slew",
+        "limits",
+        f"{LIMIT}JOINT",
+        "wrap",
+        "law",
+        "weight",
+        "poses",
+        "settings",
+    ]
     valid += [field.name for field in fields(BuildOptions)]
     check_names(f"{name}: unknown option", options, list(dict.fromkeys(valid)))
 

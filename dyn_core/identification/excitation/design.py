@@ -513,7 +513,8 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
             raise SettingError(str(error), name) from error
     if choices["period"] > choices["duration"] / 10:
         raise SettingError(
-            f"period is {choices['period']:g}; valid: at most duration / 10",
+            f"period is {choices['period']:g} s and duration {choices['duration']:g} s;"
+            " valid: a duration of 10 periods or more",
             "period",
         )
 

@@ -173,8 +173,33 @@ MOST_NAMED = 6
 HUBER = 1.345  # deviations beyond which residuals count less, Huber's choice
 MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
 CHANCE = 3.0  # standard deviations of chance below which a correlation is ignored
+ALIKE = 0.9  # cosine above which forces are multiples of each other
+FOREIGN = 100.0  # factor between forces above which they are in different units
 FEWEST = 64  # minimum number of means for estimating a correlation
 NORMAL = 1.4826  # standard deviation by median absolute value, normal distribution
+
+
+def doubtful_forces(measured: np.ndarray, predicted: np.ndarray) -> str:
+    """Return a question on the sign or the unit of measured joint forces, or "".
+
+    It is asked if measured and predicted ones differ by a factor that is negative or
+    beyond 1 / 100 to 100, and by little else: the cosine between them is above 0.9.
+
+    Args:
+        measured, predicted: Joint forces, (rows, nv) [N·m | N].
+    """
+    product, square = float(np.vdot(measured, predicted)), float((predicted**2).sum())
+    length = np.sqrt(square * float((measured**2).sum()))
+    if not length > 0 or abs(product) < ALIKE * length:
+        return ""
+    factor = product / square
+    if factor < 0:
+        asked = "has tau the other sign? it"
+    elif not 1 / FOREIGN < factor < FOREIGN:
+        asked = "is tau in N·m? it"
+    else:
+        return ""
+    return f"{asked} is {factor:.3g} times what this robot needs for this motion"
 
 
 @dataclass(eq=False)

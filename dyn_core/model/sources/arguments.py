@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError, warn
+from dyn_core.errors import ModelError, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.frames import origin
 from dyn_core.model.model import Model
@@ -171,11 +171,13 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
     """Return (R, p) of a typed position [m] and --rpy [rad]: Matrix (3, 3), Vector.
 
-    Issues a DynWarning if an angle is more than a turn: it may be in degrees.
+    Raises SettingError if an angle is more than a turn: it is in degrees.
     """
     most = max(rpy, key=abs)
     if abs(most) > 2 * math.pi:
-        warn(f"is --rpy in degrees? {most:g} rad is more than a turn")
+        message = f"is --rpy in degrees? {most:g} rad is more than a turn"
+        right = " ".join(f"{math.radians(x):.6g}" for x in rpy)
+        raise SettingError(f"{message}; valid: radians, such as --rpy {right}", "rpy")
     return origin(xyz, rpy).pose
 
 

@@ -218,10 +218,16 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw).
 
     The pose, of the body in the world, is (..., 7); R takes components in the body's
-    axes to the world's. p is a view of the pose if that is a float64 array. The
-    quaternion must have unit length, which is not checked; zeros raise ShapeError.
+    axes to the world's. p is a view of the pose if that is a float64 array. ShapeError
+    if a quaternion's length differs from 1 by more than 1e-3, as in positions of seven
+    joints; NaN passes.
     """
     q = sized(np.asarray(q, float), 7, "q")
+    length = np.sqrt(np.einsum("...i,...i->...", q[..., 3:], q[..., 3:]))
+    if np.any(np.abs(length - 1.0) > 1e-3):
+        worst = np.ravel(length)[np.nanargmax(np.abs(length - 1.0))]
+        wanted = "poses (x, y, z, qx, qy, qz, qw), the quaternion of length 1"
+        raise ShapeError("q", wanted, f"a quaternion of length {worst:.4g}")
     return rotation(q[..., 3:]), q[..., :3]
 
 

@@ -120,7 +120,8 @@ def test_positions_in_degrees_are_named_as_such():
          "between points 0 and 1: joint 'a' reaches 2.08, outside its limits"),
         (([0, 4], [[0, 0], [0, -1.9]], [[0, -2], [0, 0]]), "'b' reaches -2\\."),
         (([0, 1, 1.5], [[0, 0], [1, 0], [-1, 0]]),
-         "between points 1 and 2: joint 'a' moves at -4, its velocity limit is 3"),
+         "between points 1 and 2: joint 'a' moves at -4, its velocity limit is 3; a"
+         " motion 1.34 times as long keeps it here"),
         (([0, 1], [[-1.5, 0], [1.5, 0]], np.zeros((2, 2))), "'a' moves at 4.5,"),
         (([0, 1.5], [[-1.5, 0], [1.5, 0]], np.zeros((2, 2)), np.zeros((2, 2))),
          "'a' moves at 3.75,"),

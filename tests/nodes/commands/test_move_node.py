@@ -57,6 +57,10 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     )
     assert distance <= 10
     assert angle <= 0.02
+    beside = ["--to", "0.4", "0.05", "0.5", "--position-only", *to[4:]]
+    status, out, err = run(*beside)
+    assert status == 0, out + err
+    assert re.search(r"arrived: \S+ mm from the target", out), out
     status, _, err = run(*to, "--speed", "20")
     assert (status, "--speed 20; valid: at most 5, because" in err) == (1, True), err
     read = move.values
