@@ -245,8 +245,6 @@ def _arrival(
         f"{'arrived' if there else 'not there'}: {1e3 * distance:.1f} mm{turned} from"
         " the target"
     )
-    if not there and distance <= NEAR[0]:
-        print(
-            "its position is: an arm that cannot keep its angle takes --position-only"
-        )
+    if not there and angle > near[1]:
+        print("an arm that cannot keep its orientation takes --position-only")
     return 0 if there else 1
