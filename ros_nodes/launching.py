@@ -10,7 +10,15 @@ from launch_ros.actions import Node
 
 from dyn_core.errors import SettingError
 from launch import LaunchDescription
-from ros_nodes.graphs import COMMON, GRAPHS, PACKAGE, NodeEntry, start_parameters
+from ros_nodes.graphs import (
+    COMMON,
+    GRAPHS,
+    PACKAGE,
+    NodeEntry,
+    absolute,
+    start_parameters,
+)
+from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.running.runtime import LIFELINE
 
 
@@ -18,8 +26,8 @@ def launch_description(name: str) -> LaunchDescription:
     """Return the launch description of a graph.
 
     Launch arguments are `params`, the arguments of the graph, and COMMON. When the
-    description is launched, an invalid value of supervise, use_sim_time or autostart
-    raises a SettingError.
+    description is launched, a parameter file that `dyn up` refuses, or an invalid value
+    of supervise, use_sim_time or autostart, raises a SettingError.
 
     Args:
         name: Key of GRAPHS; any other name raises a KeyError.
@@ -39,9 +47,11 @@ def launch_description(name: str) -> LaunchDescription:
 
         Raises:
             SettingError: supervise, use_sim_time or autostart is neither true, false
-                nor empty.
+                nor empty; or the parameter file is not valid, as of read_parameters.
         """
         chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
+        names = [entry.executable for entry in graph.nodes]
+        read_parameters(chosen["params"], names, absolute(chosen["namespace"]))
         entries = graph.entries(_switch(chosen.get("supervise", "")) or False)
         return [_node(entry, chosen) for entry in entries]
 

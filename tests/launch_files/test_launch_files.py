@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from dyn_core.errors import SettingError
 from ros_nodes.graphs import COMMON, GRAPHS, ros_arguments
 from ros_nodes.parameter_tables.parameter_files import sections
 from ros_nodes.running.runtime import LIFELINE
@@ -91,40 +92,67 @@ def test_files_load_in_ros_launch(path):
     assert {*COMMON, *graph.arguments, "params"} <= names
 
 
-@pytest.mark.parametrize("supervise", ["true", "false", ""])
-def test_a_supervised_controller_of_a_launch_file_needs_its_guard(
-    monkeypatch, supervise
-):
-    """As with `dyn up --supervise`; what ROS's launch takes is recorded here."""
-    started, chosen = [], {"supervise": supervise, "robot": "", "namespace": "r1",
-                           "params": "p.yaml", "use_sim_time": "", "autostart": ""}  # fmt: skip
-    functions = []
-    for name, members in {
-        "launch": {"LaunchDescription": list},
-        "launch.actions": {
-            "DeclareLaunchArgument": lambda *_, **__: None,
-            "OpaqueFunction": lambda function: functions.append(function),
-        },
-        "launch.substitutions": {
-            "LaunchConfiguration": lambda key: SimpleNamespace(
-                perform=lambda context: chosen[key]
-            )
-        },
-        "launch_ros": {},
-        "launch_ros.actions": {"Node": lambda **settings: started.append(settings)},
-    }.items():
-        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
-    monkeypatch.delitem(sys.modules, "ros_nodes.launching", raising=False)
-    from ros_nodes.launching import launch_description
+@pytest.fixture
+def launched(monkeypatch):
+    """Return a function that launches `demo`; what ROS's launch takes is recorded."""
 
-    launch_description("demo")
-    functions[0](None)
-    monkeypatch.delitem(sys.modules, "ros_nodes.launching")
+    def launch(**arguments):
+        """Return the settings of the processes, for these launch arguments."""
+        started, functions = [], []
+        chosen = {"supervise": "", "robot": "", "namespace": "r1", "use_sim_time": "",
+                  "params": str(GRAPHS["demo"].params_file), "autostart": "",
+                  **arguments}  # fmt: skip
+        for name, members in {
+            "launch": {"LaunchDescription": list},
+            "launch.actions": {
+                "DeclareLaunchArgument": lambda *_, **__: None,
+                "OpaqueFunction": lambda function: functions.append(function),
+            },
+            "launch.substitutions": {
+                "LaunchConfiguration": lambda key: SimpleNamespace(
+                    perform=lambda context: chosen[key]
+                )
+            },
+            "launch_ros": {},
+            "launch_ros.actions": {"Node": lambda **settings: started.append(settings)},
+        }.items():
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
+        monkeypatch.delitem(sys.modules, "ros_nodes.launching", raising=False)
+        from ros_nodes.launching import launch_description
+
+        launch_description("demo")
+        functions[0](None)
+        monkeypatch.delitem(sys.modules, "ros_nodes.launching")
+        return started
+
+    return launch
+
+
+@pytest.mark.parametrize("supervise", ["true", "false", ""])
+def test_a_supervised_controller_of_a_launch_file_needs_its_guard(launched, supervise):
+    """As with `dyn up --supervise`."""
+    started = launched(supervise=supervise)
     names = [settings["executable"] for settings in started]
     parameters = started[-1]["parameters"]
     if supervise == "true":
         assert names == ["guard", "simulator", "computed_torque"]
-        assert parameters == ["p.yaml", {"require_guard": True}]
+        assert parameters == [str(GRAPHS["demo"].params_file), {"require_guard": True}]
     else:
         assert names == ["simulator", "computed_torque"]
-        assert parameters == ["p.yaml"]
+        assert parameters == [str(GRAPHS["demo"].params_file)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("computed_torqe: {ros__parameters: {mode: gravity}}", "mean 'computed_torque'"),
+        ("/**: {ros__parameters: {update_rat: 5}}", "did you mean 'update_rate'"),
+        ("guard: {ros__parameters: {update_rate: 5.0}}", "valid: sections for /r1/sim"),
+    ],
+)
+def test_a_launched_parameter_file_is_checked(launched, tmp_path, text, message):
+    """As by `dyn up`: ROS ignores sections of misspelt nodes in silence."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(SettingError, match=message):
+        launched(params=str(file))
