@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -101,22 +102,16 @@ class JointTargets:
         positions = np.array([model.q_slice(name).start for name in names], int)
         velocities = np.array([model.v_slice(name).start for name in names], int)
         places = shaped_array("home", home, (model.nq,))[positions]
-        chosen = [
-            _of_joints(name, value, names, least)
-            for name, value, least in (
-                ("kp", kp, 0.0),
-                ("kd", kd, 0.0),
-                ("scale", scale, -np.inf),
-            )
-        ]
-        limits = _limits(model, velocities)
+        gain = partial(_of_joints, joints=names, least=0.0)
         return cls(
             model.nv,
             positions,
             velocities,
             _finite("home", places, names),
-            *chosen,
-            limits,
+            gain("kp", kp),
+            gain("kd", kd),
+            _of_joints("scale", scale, names, -np.inf),
+            _limits(model, velocities),
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:

@@ -145,7 +145,10 @@ def test_a_supervised_controller_of_a_launch_file_needs_its_guard(launched, supe
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("computed_torqe: {ros__parameters: {mode: gravity}}", "mean 'computed_torque'"),
+        (
+            "computed_torqe: {ros__parameters: {mode: gravity}}",
+            "mean 'computed_torque'",
+        ),
         ("/**: {ros__parameters: {update_rat: 5}}", "did you mean 'update_rate'"),
         ("guard: {ros__parameters: {update_rate: 5.0}}", "valid: sections for /r1/sim"),
     ],
