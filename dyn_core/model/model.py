@@ -166,7 +166,7 @@ class Model(Immutable, Tree, System):
         Raises:
             ModelError: Unknown path, wrong number of values, or numbers that are not
                 finite or that files refuse, such as a negative mass or damping. Of
-                payloads and inertias without sense only a simulation warns.
+                payloads and inertias without sense simulations and the doctor tell.
             SingularError: An axis has length 0, or is -z for a planar joint.
         """
         return parameter_paths.with_values(self, values)

@@ -322,6 +322,22 @@ def test_a_model_is_examined_like_its_file():
     assert of_file.findings == of_model.findings
 
 
+@pytest.mark.parametrize(
+    ("path", "numbers"),
+    [
+        ("link3.inertia", [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]),
+        ("link3.inertia", [-1.0, 0.0, 0.0, 0.1, 0.0, 0.1]),
+        ("tool.payload", [-1.0] + [0.0] * 9),
+    ],
+)
+def test_a_changed_inertia_is_examined(path, numbers):
+    """That of the file was, and an impossible payload had no finding."""
+    model = dyn.load("arm7").with_values({path: numbers})
+    link = path.split(".")[0]
+    met = [x for x in dyn.doctor(model, samples=1).findings if link in str(x)]
+    assert any(x.code.startswith("impossible-") for x in met)
+
+
 def test_reports_repeat():
     """The same seed gives the same report; another one other figures."""
     one, same, other = (dyn.doctor(CLEAN, seed=seed, samples=20) for seed in (0, 0, 1))

@@ -10,6 +10,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -310,7 +311,15 @@ def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> Robot
 
 
 def _of_model(model: Model) -> _Examined:
-    facts = of_description(model.build.description, model.source)
+    """Return a robot that is loaded, with the inertias that its links have now."""
+    description, frames = model.build.description, model.frames
+    links = tuple(
+        replace(link, inertia=frames[link.name].inertia)
+        if link.name in frames
+        else link
+        for link in description.links
+    )
+    facts = of_description(replace(description, links=links), model.source)
     return _Examined(model, facts, model.source)
 
 
