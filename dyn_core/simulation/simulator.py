@@ -5,7 +5,6 @@ The arguments of `simulate` are checked before the first step.
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 import time
@@ -17,11 +16,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.engines import Program
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
-from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY, STEP
@@ -29,21 +26,19 @@ from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording, RowReports, RunSteps
 from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
+from dyn_core.simulation.control_laws import control_law
 from dyn_core.simulation.plant import HOW_TO_ADVANCE
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
-from dyn_core.solving.solver import AUTO, Solver, check_function, takes
+from dyn_core.solving.solver import AUTO, Solver, check_function
 from dyn_core.validation import (
     check_keywords,
     is_finite,
     known_keywords,
     shaped_array,
-    shown,
 )
 
-ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
 MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
-_PLACES = {"t": 0, "time": 0, "q": 1, "qd": 2}  # of the arguments of a control law
 NEITHER = ("model", "world", "counters")  # fields of a simulator that are no settings
 ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of simulate
 _OF_WORLD = {  # settings without a world: what takes their place in one
@@ -127,114 +122,6 @@ def row_count(duration: Any, period: float) -> int:
             "duration",
         )
     return count
-
-
-def control_law(controller: Any, model: Model) -> ControlLaw:
-    """Return a controller as a function of time [s], position (nq,) and velocity (nv,).
-
-    The function returns joint forces, (nv,), or None for no new command; without a
-    controller it always returns None.
-
-    Args:
-        controller: A function (t, q, qd) -> tau; an object with such a method `update`,
-            which may return None to keep the last command; or None for zero force.
-        model: Robot.
-
-    Raises:
-        SettingError: The controller cannot be called with three arguments, has t, q or
-            qd in another place, is a class, or a Program of other inputs or outputs.
-            The function returned for a plain function raises it if that function
-            returns None.
-        UnsupportedError: The controller is a Program, and `model` no robot.
-    """
-    if controller is None:
-        return lambda t, q, qd: None
-    law = getattr(controller, "update", controller)
-    valid = "a function (t, q, qd) -> tau, an object with such an update, or None"
-    inner = getattr(controller, "control", None)  # of a plan or a regulator
-    if law is controller and callable(inner) and not callable(law):
-        way = "lambda t, q, qd: law.control(q, qd)"
-        way = "its method control" if takes(inner, 3) else way
-        text = f"controller is a {type(controller).__name__}; valid: {way}"
-        raise SettingError(text, "controller")
-    # dicts and sets have a method `update`, too, which is no control law.
-    if isinstance(law, type) or isinstance(controller, (dict, set)):
-        raise SettingError(
-            f"controller is {controller!r}; valid: {valid}", "controller"
-        )
-    check_function("controller", law, valid)
-    if isinstance(law, Program):
-        _check_program(law, model)
-    try:
-        arguments = inspect.signature(law)
-        arguments.bind(0.0, None, None)
-        names = [*arguments.parameters][:3]
-        if any(_PLACES.get(x, k) != k for k, x in enumerate(names)):
-            raise TypeError(f"its arguments are {', '.join(names)}")
-    except TypeError as error:
-        name = getattr(law, "__qualname__", shown(law))
-        called = "law" if "<" in name else name  # a lambda has no name
-        way = f"lambda t, q, qd: {called}(q, qd), " if takes(law, 2) else ""
-        raise SettingError(
-            f"controller {name} cannot be called with t, q, qd ({error});"
-            f" valid: {way}{valid}",
-            "controller",
-        ) from error
-    except ValueError:
-        pass  # a builtin without a signature
-    return _returning(law) if law is controller else law
-
-
-def _check_program(program: Program[Any], model: Model) -> None:
-    """Check that a Program has inputs t, q, qd of a robot, and joint forces as output.
-
-    Raises:
-        SettingError: It has not; tells its inputs and how a function would call it.
-        UnsupportedError: `model` is no Model.
-    """
-    check_robot(model, "simulate")
-    wanted = ((("t", "time"), ()), (("q",), (model.nq,)), (("qd",), (model.nv,)))
-    shapes = [port.shape for port in program.outputs]
-    fits = len(program.inputs) == len(wanted) and all(
-        port.name in names and port.shape == shape
-        for port, (names, shape) in zip(program.inputs, wanted, strict=True)
-    )
-    if fits and shapes == [(model.nv,)]:
-        return
-    ports = [
-        ", ".join(f"{port.name} {port.shape}" for port in ports)
-        for ports in (program.inputs, program.outputs)
-    ]
-    arguments = ", ".join(port.name for port in program.inputs)
-    raise SettingError(
-        f"controller is a Program {program.signature.name} with inputs {ports[0]} and"
-        f" outputs {ports[1]}; valid: inputs t (), q ({model.nq},), qd ({model.nv},)"
-        f" and one output ({model.nv},), or a function of these, as"
-        f" lambda t, q, qd: program({arguments}), with values for all arguments",
-        "controller",
-    )
-
-
-def _returning(law: ControlLaw) -> ControlLaw:
-    """Return a function that calls `law` and raises a SettingError if it returns None.
-
-    None is most often a forgotten `return`.
-
-    Args:
-        law: Function (t, q, qd) -> tau.
-    """
-
-    def checked(t: float, q: Any, qd: Any) -> Any:
-        tau = law(t, q, qd)
-        if tau is None:
-            raise SettingError(
-                f"the controller returned None at t = {t:g} s; valid: {len(qd)} joint"
-                " forces, or controller=None for a robot without a controller",
-                "controller",
-            )
-        return tau
-
-    return checked
 
 
 STABLE = 2.785  # rk4 of x' = -k x decays up to this k dt
@@ -528,6 +415,9 @@ def simulate(
         dropped += robot.fallen() + robot.unsolved()
     else:
         dropped += rows.free_fall(robot.period)
+    idle = getattr(controller, "idle", "")  # of a Controller: why it drives no more
+    if isinstance(idle, str) and idle:
+        dropped += (f"at the end the controller does not drive: {idle}",)
     warn_of(model.name, dropped)
     return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 
