@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from dyn_core import robots
 from dyn_core.engines import ENGINES
@@ -43,7 +46,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
     Raises:
         PluginError: The plugin of that name failed to load, there is none of that
-            file, or the problem of a solver or one of its laws is missing.
+            file, or the installed one is another; or the problem of a solver or one of
+            its laws is missing.
         SolverNotFound: There is no such solver or plugin.
         ModelError: A robot is not valid.
         SettingError: An xacro argument has not the form NAME=VALUE.
@@ -69,6 +73,8 @@ def _check(arguments: argparse.Namespace) -> int:
                 " with an entry point of the group dyn_core in its pyproject.toml"
             )
         registry.solver(arguments.name)
+    if asked != arguments.name and os.path.isfile(arguments.name):
+        _check_file(arguments.name, [registry.solver(n).origin for n in wanted])
     if arguments.engine not in ENGINES:
         raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
     models = [
@@ -84,8 +90,27 @@ def _check(arguments: argparse.Namespace) -> int:
         for line in _tested(registry.solver(name), models, arguments.engine):
             print(line, flush=True)
             bad += line.startswith("  FAIL")
-    print(f"{len(wanted)} solvers, {len(models)} robots: {bad} laws broken")
+    count = f"{len(wanted)} solver{'s' * (len(wanted) != 1)}"
+    print(f"{count}, {len(models)} robot{'s' * (len(models) != 1)}: {bad} laws broken")
     return 1 if bad else 0
+
+
+def _check_file(name: str, origins: Iterable[str]) -> None:
+    """Raise PluginError if a file has other content than a plugin that is installed.
+
+    Args:
+        name: Path of a file.
+        origins: Origins "distribution (module)" of the solvers to be tested.
+    """
+    for _, module, _ in map(_owners, origins):
+        loaded = getattr(sys.modules.get(module), "__file__", None)
+        same = Path(name).name != Path(loaded or name).name  # of another module's file
+        if not same and loaded and Path(loaded).read_bytes() != Path(name).read_bytes():
+            raise PluginError(
+                f"{name} is not what is installed, which is {loaded}; valid:"
+                f" `pip install -e .` in the folder of {name}, or dyn check-plugin"
+                f" {module} for the installed one"
+            )
 
 
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:

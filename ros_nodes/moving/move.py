@@ -27,6 +27,10 @@ PERIOD = 0.01  # of the targets [s]
 SETTLE = 5.0  # longest wait for the tool after the last target [s]
 NEAR = 0.01, 0.02  # distance [m] and angle [rad] at which the tool is there
 HOLD = "to hold the tool where it is: dyn lifecycle set {} deactivate activate"
+_NO_TARGETS = (
+    "{} follows no target poses; valid: a node computed_torque in mode cartesian or"
+    " predictive that is configured"
+)
 FAR = 20.0  # longest way: what is farther is in millimetres [m]
 QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -63,16 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
         targets = live.node.create_publisher(PoseStamped, f"{name}/target_pose", QOS)
         wait, what = arguments.timeout, f"a subscriber of {name}/target_pose"
         if not live.until(targets.get_subscription_count, wait, what):
-            raise DynError(
-                f"{name} follows no target poses; valid: a node computed_torque in mode"
-                " cartesian or predictive that is configured"
-            )
+            raise DynError(_NO_TARGETS.format(name))
         mode, watch = _check(live, name, arguments), Watch(live, name)
         if not live.until(lambda: poses, wait, f"a pose on {name}/frame_pose"):
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
-                " active node with joint states and model_topics.rate > 0; see dyn"
-                f" diagnostics {name}"
+                " active node with joint states, model_topics.rate > 0 and, in mode"
+                f" predictive, a link in {FRAME}; see dyn diagnostics {name}"
             )
         goal = np.array(arguments.to, float)
         if (far := float(np.linalg.norm(goal - poses[-1][:3]))) > FAR:
@@ -128,12 +129,14 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> str:
 
     Raises:
         SettingError: See above.
-        DynError: The node does not answer.
+        DynError: The node is in another mode, or does not answer.
     """
     asked = (MODE, *TOOLS.values(), FRAME, JUMP)
     read = {k: value_of(x) for k, x in values(live, name, list(asked)).items()}
     mode, frame, jump = read[MODE], read[FRAME], read[JUMP]
-    tool = read[TOOLS[mode]] if mode in TOOLS else None
+    if mode not in TOOLS:  # a recorder may be what subscribes to target poses
+        raise DynError(_NO_TARGETS.format(name))
+    tool = read[TOOLS[mode]]
     if mode == "predictive":
         jump = 0.0  # plans lead to poses that are far away, too
         if not tool:

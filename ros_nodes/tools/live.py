@@ -17,6 +17,7 @@ from dyn_core.errors import DynError, SettingError, nearest
 from ros_nodes.running.runtime import make_executor, spin_once
 
 SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
+ANNOUNCED = 3.2  # time in which each running node has announced itself anew [s]
 SILENT = 1.0  # time after which a wait says what it is for, and asks again [s]
 ABSENT = 5.0  # time without a new node after which a node will not come [s]
 FIRST = "no node is seen yet, which can take some seconds"
@@ -109,12 +110,15 @@ class Live:
 
         They are sorted, without hidden ones; the list may be empty. The wait ends
         SETTLED (0.5 s) after the last change of nodes and services, ABSENT (5 s) after
-        it while some node shows no service, at the latest after the timeout.
+        it while some node shows no service; if nodes are expected, not before ANNOUNCED
+        (3.2 s): one whose first answer was lost is seen when it announces itself again.
+        At the latest it ends after the timeout.
 
         Args:
             expected: Whether to wait for a first node until the timeout.
         """
         since, seen = time.monotonic(), (self.nodes(), self.services())
+        least = since + (ANNOUNCED if expected else 0.0)
 
         def settled() -> bool:
             """Note changes; return whether nothing more is to be expected."""
@@ -122,7 +126,8 @@ class Live:
             if (now := (self.nodes(), self.services())) != seen:
                 seen, since = now, time.monotonic()
             wait = ABSENT if self.silent() else SETTLED
-            return time.monotonic() > since + wait and bool(seen[0] or not expected)
+            late = time.monotonic() > max(since + wait, least)
+            return late and bool(seen[0] or not expected)
 
         def awaited() -> str:
             """Return what is waited for; empty: nodes that nobody can name."""

@@ -129,7 +129,7 @@ def test_a_plugin_is_checked_by_any_spelling_of_its_name(
         "dyn_core.testing.plugin_check.default_registry", lambda: loaded
     )
     assert cli.main(["check-plugin", asked, "--robot", "two_link"]) == 0
-    assert "1 solvers, 1 robots: 0 laws broken" in capsys.readouterr().out
+    assert "1 solver, 1 robot: 0 laws broken" in capsys.readouterr().out
 
 
 def test_a_broken_package_is_reported_and_the_rest_loads(fresh):
@@ -412,7 +412,7 @@ def test_what_a_solver_raises_names_it(command, shipped, error):
     assert said.err == ""
     assert "FAIL library [" in said.out
     assert "FAIL traced [" in said.out
-    assert "2 solvers, 1 robots: 2 laws broken" in said.out
+    assert "2 solvers, 1 robot: 2 laws broken" in said.out
     for solver, kind in (("library", dyn.PluginError), ("traced", dyn.TraceError)):
         message = rf"{solver} \({name} \({name}\)\).*{error[:5]}.*__init__.py:\d+"
         with pytest.raises(kind, match=message):
@@ -1041,6 +1041,8 @@ def test_a_wrong_argument_of_a_joint_names_the_line_of_the_algorithm(shipped):
 def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
     """`dyn check-plugin my_solvers.py`; before it is installed, how to install it."""
     _package(tmp_path, "filed_dyn", GOOD)
+    (tmp_path / "filed_dyn" / "__init__.py").rename(tmp_path / "filed_dyn.py")
+    (tmp_path / "filed_dyn").rmdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     loaded = Registry()
@@ -1050,6 +1052,15 @@ def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
     )
     assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 0
     assert "0 laws broken" in capsys.readouterr().out
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (here / "filed_dyn.py").write_text("# changed since it was installed")
+    assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 1
+    said = capsys.readouterr().err
+    assert "filed_dyn.py is not what is installed, which is /" in said
+    (here / "filed_dyn.py").write_bytes((tmp_path / "filed_dyn.py").read_bytes())
+    assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 0
     assert cli.main(["check-plugin", "other_dyn.py"]) == 1
     said = capsys.readouterr().err
     assert "pip install -e ." in said

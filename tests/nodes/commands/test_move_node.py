@@ -107,6 +107,11 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     assert "no target is followed: stopped: " in err
     status, _, err = run("/nobody", *to[:4], "--timeout", "0.5")
     assert (status, "node /nobody is not there" in err) == (1, True)
+    other = {move.MODE: Parameter(move.MODE, value="gravity").get_parameter_value()}
+    with monkeypatch.context() as patch:  # a recorder subscribes to its target poses
+        patch.setattr(move, "values", lambda *asked: read(*asked) | other)
+        status, _, err = run(*to)
+    assert (status, "follows no target poses; valid: a node" in err) == (1, True), err
     status, _, err = run("/simulator", *to[:4], "--timeout", "5")
     assert (status, "follows no target poses" in err) == (1, True)
 
