@@ -163,6 +163,17 @@ class CommandParser(argparse.ArgumentParser):
             valid = [x for x in self._option_string_actions if x.startswith("--")]
             wrong = unknown[0].partition("=")[0]
             said = unknown_name(f"argument of {name}", wrong, valid)
+            pairs = [
+                option
+                for option, action in self._option_string_actions.items()
+                if "=" in str(action.metavar) and action.nargs is None
+            ]
+            if pairs and "=" in unknown[0] and not unknown[0].startswith("-"):
+                one = "--lock" if "--lock" in pairs else pairs[0]
+                raise _UsageError(
+                    f"{unknown[0]} follows no option; valid: {', '.join(pairs)} once"
+                    f" for each value, as {one} a=1 {one} b=2"
+                )
             guess = guesses(wrong, valid)
             unknown_word = guess == ";" or "did you mean" in guess
             if "--option" in valid and wrong.startswith("--") and unknown_word:

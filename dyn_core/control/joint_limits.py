@@ -199,7 +199,9 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
     """
     limits = model.effort_limit.copy()
     if not isinstance(chosen, Mapping):
-        valid = "a mapping from joint to limit"
+        valid = (
+            "a mapping from joint to limit; in exports the option effort_limits.JOINT"
+        )
         message = f"effort_limits is {chosen!r}; valid: {valid}"
         raise SettingError(message, "effort_limits")
     for name, value in chosen.items():

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, StateError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.coordinates.labels import coordinates_of
@@ -375,7 +375,7 @@ def simulate(
         SettingError: An argument is invalid, or the controller function returned None.
         DynError: The world, a setting or a command is invalid, or a step failed.
 
-    Errors of the controller pass through. After an error there is no Recording.
+    Errors of the controller pass through, StateError with the time. After an error there is no Recording.
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)
@@ -395,7 +395,14 @@ def simulate(
         started = time.perf_counter()
         if k == 1 and begin is not None:
             begin(t)
-        tau = law(t, robot.q.copy(), robot.qd.copy())  # a law may write into them
+        try:
+            tau = law(t, robot.q.copy(), robot.qd.copy())  # a law may write into them
+        except StateError as error:
+            message = (
+                f"the controller refuses the state at t = {t:g} s: {error}; valid: a"
+                " slower reference, other gains, or other state_bounds of a Controller"
+            )
+            raise StateError(message, error.kind) from error
         if tau is not None:
             try:
                 robot.command(t, tau)

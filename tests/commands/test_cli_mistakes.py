@@ -363,6 +363,8 @@ def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
         ("version", "dyn --version"),
         ("up gravity", "'gravity'; it is a mode of computed_torque: mode: NAME"),
         ("export jacobian arm7 out --frame tool", "solver is --option frame=VALUE"),
+        ("id arm7 x.csv --lock a=0 b=-1", "b=-1 follows no option; valid: --xacro-"),
+        ("id arm7 --q 0.1", "the motion is a file; for one state dyn"),
         (
             "plot run.npz --robot arm7",
             "dyn plot draws the columns of the file; no robot",

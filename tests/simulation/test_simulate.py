@@ -1,6 +1,7 @@
 """The simulator: physics over time, and what it does with bad commands."""
 
 import re
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,8 @@ import dyn_core as dyn
 from dyn_core.authoring import Port, Signature, TracedSolver, Vector
 from dyn_core.commands.sim import recorded_forces
 from dyn_core.contact import solve
-from dyn_core.errors import ModelWarning
+from dyn_core.control import Controller
+from dyn_core.errors import ModelWarning, StateError
 from dyn_core.recordings import MotionRecord, run_record
 from dyn_core.recordings.motion import named_coordinates
 from dyn_core.simulation.simulator import Simulator, simulate
@@ -298,6 +300,27 @@ def test_floating_robots_fall(shipped):
     fallen = run.q[0, 2] - run.q[-1, 2]
     assert fallen == pytest.approx(0.5 * 9.81 * run.t[-1] ** 2, rel=0.02)
     np.testing.assert_allclose(np.linalg.norm(run.q[:, 3:7], axis=1), 1, atol=1e-12)
+
+
+def test_a_controller_that_does_not_drive_is_told(arm):
+    """Its arm fell without a word; a refusal had no time."""
+    start = {"q0": arm.start(), "duration": 0.05}
+    wild = Controller(arm, kp=4e8, kd=2000.0)
+    with pytest.warns(ModelWarning, match="does not drive: stopped: gains: position"):
+        run = simulate(arm, wild, **start)
+    assert "does not drive" in run.warnings[-1]
+    assert not simulate(arm, Controller(arm, kp=400.0, kd=40.0), **start).warnings
+    with pytest.raises(
+        StateError, match="refuses the state at t = 0 s: joint 'joint1'"
+    ):
+        simulate(arm, Controller(arm), q0=arm.start(), qd0=[60.0] + [0.0] * 6)
+
+
+def test_a_command_of_any_size_is_no_warning_of_numpy(shipped):
+    """The sum of its squares overflowed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        simulate(shipped["two_link"], lambda t, q, qd: [1e200, -1e200], duration=0.01)
 
 
 def test_a_robot_that_falls_out_of_the_picture_is_told_of(shipped):
