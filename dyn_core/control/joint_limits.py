@@ -200,7 +200,7 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
     limits = model.effort_limit.copy()
     if not isinstance(chosen, Mapping):
         valid = (
-            "a mapping from joint to limit; in exports the option effort_limits.JOINT"
+            "a mapping from joint to limit; of exports effort_limits.JOINT too"
         )
         message = f"effort_limits is {chosen!r}; valid: {valid}"
         raise SettingError(message, "effort_limits")

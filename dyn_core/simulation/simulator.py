@@ -375,7 +375,8 @@ def simulate(
         SettingError: An argument is invalid, or the controller function returned None.
         DynError: The world, a setting or a command is invalid, or a step failed.
 
-    Errors of the controller pass through, StateError with the time. After an error there is no Recording.
+    Errors of the controller pass through, StateError with the time. After an error
+    there is no Recording.
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)
