@@ -199,9 +199,7 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
     """
     limits = model.effort_limit.copy()
     if not isinstance(chosen, Mapping):
-        valid = (
-            "a mapping from joint to limit; of exports effort_limits.JOINT too"
-        )
+        valid = "a mapping from joint to limit; of exports effort_limits.JOINT too"
         message = f"effort_limits is {chosen!r}; valid: {valid}"
         raise SettingError(message, "effort_limits")
     for name, value in chosen.items():
