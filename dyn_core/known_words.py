@@ -36,6 +36,7 @@ SYNONYMS = (
     ("source", "path", "file", "filename", "urdf"),
     ("q", "x", "qpos", "position", "positions", "states", "xs"),
     ("qd", "v", "dq", "qvel", "velocity", "velocities"),
+    ("qdd", "a", "ddq", "qacc", "acceleration", "accelerations"),
     ("tau", "u", "us", "torque", "torques", "effort", "efforts", "controls"),
     ("converged", "success"),
     ("reason", "message"),

@@ -10,8 +10,8 @@ Arrays t, q, qd, qdd, tau, command, q_ref, with one row a sample; `names`, `posi
     0.0,0.1,0.2,1.5,0.25
 
 Columns may be in any order, and `q.joint1` is read as `q[joint1]`. The line of units is
-optional; an unknown unit is an error. Numbers have enough digits to restore the same
-bits; an empty cell is a missing number (NaN).
+optional; an unknown unit is an error, and times are in s. Numbers have enough digits to
+restore the same bits; an empty cell is a missing number (NaN).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from dyn_core.errors import (
     SettingError,
     ShapeError,
     one_line,
+    unknown_name,
     warn,
     why_no_json,
 )
@@ -58,6 +59,7 @@ from dyn_core.validation.array_files import csv_table, npz_arrays
 from dyn_core.validation.file_names import check_file_name, file_kind
 
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
+_FOREIGN = re.compile(r"([^][.]+)(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
 _CHUNK = 10_000  # number of rows written at once
 
@@ -104,11 +106,12 @@ def read_csv(file: Path) -> MotionRecord:
 
     Units are stored with the coordinates; no number is converted. Without a line of
     units, all coordinates have the unit "rad | m". Facts, series and notes are empty.
-    Of several columns t the first counts.
+    Of several columns t the first counts. A DynWarning names columns WORD[JOINT] of a
+    joint that has positions, if WORD is no kind.
 
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or
-            a unit is unknown.
+            a unit is unknown; that of t is s.
         SettingError: The file cannot be read, has no row of numbers, or is not a table
             of numbers; names row and column.
     """
@@ -132,7 +135,30 @@ def read_csv(file: Path) -> MotionRecord:
             f"{' and '.join(missing)} missing; valid: columns t, q[JOINT], qd[JOINT],"
             f" qdd[JOINT], tau[JOINT]; there are: {', '.join(labels[:12])}"
         )
-    return _record(numbers[:, labels.index("t")], columns, units_by_name)
+    first = labels.index("t")
+    if units and units[first] != "s":
+        raise ValueError(f"column t has the unit {units[first]!r}; valid: s")
+    record = _record(numbers[:, first], columns, units_by_name)
+    _warn_of_foreign(file, labels, record.names("q"))
+    return record
+
+
+def _warn_of_foreign(file: Path, labels: list[str], joints: tuple[str, ...]) -> None:
+    """Issue a DynWarning for each unknown WORD of columns WORD[JOINT] or WORD.JOINT.
+
+    Args:
+        file: Path, for the message.
+        labels: Labels of all columns.
+        joints: Names of the position columns; labels with others are not named.
+    """
+    foreign: dict[str, list[str]] = {}
+    for label in labels:
+        match = _FOREIGN.fullmatch(label)
+        if match and match[1] not in KINDS and (match[2] or match[3]) in joints:
+            foreign.setdefault(match[1], []).append(label)
+    for word, columns in foreign.items():
+        unknown = unknown_name("kind of column", word, KINDS)
+        warn(one_line(f"{file}: {unknown}; not read: {', '.join(columns)}"))
 
 
 def _record(
@@ -223,7 +249,9 @@ _CONTACTS = "contacts."
 _FACTS: dict[str, type] = {
     "notes": list, "settings": dict, "counters": dict, "versions": dict, "joints": dict,
     "effort_limit": list, "lower_limit": list, "upper_limit": list,
+    "robot_files": dict,
 }  # fmt: skip
+_NPZ_UNITS = ("rad", "m", "1", "rad | m")
 _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
@@ -372,13 +400,18 @@ def _coordinates(
         model: Robot or None.
 
     Raises:
-        ValueError: There are not as many units as names, or an array of names has more
-            than one axis.
+        ValueError: There are not as many units as names, a unit is unknown, or an array
+            of names has more than one axis.
     """
     if all(name in content for name in _NAMES):
         parts = Coordinates(*(_labels(content, name) for name in _NAMES))
         if any(len(parts[k]) != len(parts[k + 2]) for k in range(2)):
             raise ValueError("there are not as many units as positions or velocities")
+        for name, units in zip(_NAMES[2:], parts[2:], strict=True):
+            unknown = next((x for x in units if x not in _NPZ_UNITS), None)
+            if unknown is not None:
+                valid = ", ".join(_NPZ_UNITS)
+                raise ValueError(f"{name} has {shown(unknown)}; valid: {valid}")
         return parts
     wide = [columns[x].shape[1] for x in ("qd", "qdd", "tau") if x in columns]
     narrow = columns["q"].shape[1]
@@ -406,7 +439,8 @@ def read_motion(
         path: NPZ or CSV file, or file (.mcap, .db3, .bag) or folder of a bag.
         model: Robot whose columns are required, in its order; other columns are left
             out. A DynWarning names recorded joints that the robot does not move, and a
-            joint whose positions look like degrees. None: all columns, no warning.
+            joint whose positions look like degrees. None: all columns, without these
+            warnings. Columns of a CSV that are of no kind are named in any case.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
         commands: Topic of a bag; empty: the only Float64MultiArray topic called
             commands, if there is one.

@@ -261,6 +261,8 @@ BAD_CSV = {
     "t,q[joint1]\n# 0,0\n0,1\n1,2#7\n": r"row 2: q\[joint1\] is '2#7', no number",
     "# units: s,deg\nt,q[joint1]\n0,1\n": "the unit 'deg'; valid: rad, m, 1",
     "# units: s\nt,q[joint1]\n0,1\n": "1 units for 2 columns",
+    "# units: ms,rad\nt,q[joint1]\n0,1\n": "column t has the unit 'ms'; valid: s",
+    "# units: rad,\nq[joint1],t\n0,1\n": "column t has the unit ''; valid: s",
     "t,q[a],qd[a]\n0,1_0,\n": r"row 1: q\[a\] is '1_0', no number",
     "t,q[a],qd[a]\n0,１,\n": r"row 1: q\[a\] is '１', no number",
     "t,q[joint1],q[joint2],tau[joint1]\n0,1,2,3\n": None,
@@ -278,6 +280,48 @@ def test_a_bad_csv_is_refused_in_words(tmp_path, content):
         return
     with pytest.raises(dyn.SettingError, match=BAD_CSV[content]):
         read_motion(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("field", ["position_units", "velocity_units"])
+def test_a_unit_that_is_not_ours_is_refused_in_npz_as_in_csv(tmp_path, field):
+    """Degrees were computed with as radians."""
+    model = dyn.load("two_link")
+    write_motion(random_motion(model), tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as arrays:
+        content = {**arrays, field: np.array(["rad", "deg"])}
+    np.savez(tmp_path / "a.npz", **content)
+    with pytest.raises(dyn.SettingError, match=f"{field} has 'deg'; valid: rad, m, 1"):
+        read_motion(tmp_path / "a.npz", model)
+
+
+@pytest.mark.parametrize("label", ["{}[joint{}]", "{}.joint{}"])
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("v", "qd"), ("torque", "tau"), ("acceleration", "qdd"), ("qref", "q_ref")],
+)
+def test_columns_of_an_unknown_kind_are_named(tmp_path, label, word, meant):
+    """They were dropped, and velocities estimated, without a word."""
+    names = [label.format(word, k) for k in (1, 2)]
+    rows = f"t,q[joint1],q[joint2],{','.join(names)}\n0,1,2,3,4\n"
+    (tmp_path / "a.csv").write_text(rows)
+    said = f"a.csv: no kind of column is called '{word}'; did you mean '{meant}'"
+    listed = f".*not read: {', '.join(map(re.escape, names))}$"
+    with pytest.warns(DynWarning, match=said + listed) as caught:
+        read_motion(tmp_path / "a.csv", dyn.load("two_link"))
+    assert len(caught) == 1
+
+
+def test_no_other_columns_are_warned_of(tmp_path):
+    """Those of all writers, and what names no joint of the file."""
+    text = "t,time,q[joint1],q[joint2],qd[joint1],qd[joint2],load[motor],temp.\n"
+    (tmp_path / "a.csv").write_text(text + "0,1,2,3,4,5,6,7\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_motion(tmp_path / "a.csv", dyn.load("two_link"))
+        for name in ("arm7", "every_joint"):
+            model = dyn.load(name)
+            write_motion(random_motion(model), tmp_path / "b.csv")
+            read_motion(tmp_path / "b.csv", model)
 
 
 def test_an_empty_cell_is_not_known(tmp_path):
