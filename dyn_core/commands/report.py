@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from pathlib import Path
 
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import DynError, ModelError, ModelWarning, SettingError
+from dyn_core.model.sources.loading import load
 from dyn_core.model.sources.locate import locate
 from dyn_core.plots.pages import check_page
-from dyn_core.recordings import read_motion
+from dyn_core.recordings import MotionRecord, read_motion
+from dyn_core.recordings.runs import edited_files, named_robot, warn_of_edits
 from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import write_report
 from dyn_core.validation.file_names import file_kind
@@ -60,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path, record in zip(arguments.runs, records, strict=True):
         if not len(record.t):
             raise SettingError(f"{path}: the motion has no row", "runs")
+        _warn_of_edits(path, record)
     stems = [Path(path).stem for path in arguments.runs]
     alone = len(set(stems)) == len(stems)
     paths = [os.path.abspath(path) for path in arguments.runs]
@@ -70,6 +74,23 @@ def run(arguments: argparse.Namespace) -> int:
         screenshot(arguments.out, arguments.screenshot)
         print(f"picture: {arguments.screenshot}")
     return 0
+
+
+def _warn_of_edits(path: str, record: MotionRecord) -> None:
+    """Issue a DynWarning if the robot of a run was edited since.
+
+    It is read only if one of its files has another content than at the run.
+    """
+    robot, root_joint = named_robot(record.facts)
+    if not robot or not edited_files(record.facts):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # the record has them
+        try:
+            model = load(robot, root_joint=root_joint or None)
+        except DynError:
+            return  # the report has no pictures of it then
+    warn_of_edits(path, record.facts, model)
 
 
 def _refuse_robot(name: str, out: str) -> None:

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, one_line, warn
 from dyn_core.model import Model
 from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.loops.loop_constraints import Coupling
 from dyn_core.model.point_springs import PointSprings
 from dyn_core.model.sources.arguments import load_robot
+from dyn_core.model.sources.packages import SCHEME
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
 from dyn_core.recordings.files import (
@@ -194,9 +195,12 @@ def robot_facts(model: Model) -> dict[str, Any]:
     """Return facts on a robot for a report, by name, of JSON types.
 
     They are robot (its name), model_hash, read_from (file or kind of the source),
-    source (name, else file, else empty), root_joint, joints (kind by name), and the
+    source (name, else file, else empty), root_joint, joints (kind by name), robot_files
+    (16 hexadecimal digits of the content of its file and sidecar, by path), and the
     lists effort_limit, nv, lower_limit and upper_limit, nq, with None for no limit.
     """
+    read = (model.source.file, *model.build.description.sources)
+    paths = dict.fromkeys(os.path.abspath(path) for path in read if path)
     return {
         "robot": model.name,
         "model_hash": model_hash(model),
@@ -204,16 +208,56 @@ def robot_facts(model: Model) -> dict[str, Any]:
         "source": model.source.name or model.source.file or "",
         "root_joint": model.build.root_joint,
         "joints": {name: model.joint_kind(name) for name in model.joint_names},
+        "robot_files": {x: digits for x in paths if (digits := _content_hash(x))},
         **limit_facts(model),
     }
+
+
+def _content_hash(path: str) -> str:
+    """Return 16 hexadecimal digits of a file's content; empty if it cannot be read."""
+    try:
+        if not os.path.isfile(path):  # a pipe would be read without end
+            return ""
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:_DIGITS]
+    except (OSError, ValueError):  # ValueError: characters that no path has
+        return ""
+
+
+def edited_files(facts: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a run's robot and sidecar whose content is another now.
+
+    Files that are gone, or that the facts do not list, are not among them.
+
+    Args:
+        facts: Facts of the run by name; `robot_files` is read and may be missing.
+    """
+    listed = facts.get("robot_files", {}).items()
+    return [path for path, old in listed if _content_hash(path) not in ("", old)]
+
+
+def warn_of_edits(path: str, facts: Mapping[str, Any], model: Model) -> None:
+    """Issue a DynWarning if the robot of a run was edited since.
+
+    A hash of the model alone does not tell: it also differs for other gravity, locked
+    joints or a sidecar of the caller. So one of its files must differ, too.
+
+    Args:
+        path: File of the run, for the message.
+        facts: Facts of the run by name.
+        model: Robot as it is read now, with joints locked as in the run if known.
+    """
+    edited = edited_files(facts)
+    if edited and model_hash(model) != facts.get("model_hash"):
+        names = ", ".join(Path(x).name for x in edited)
+        warn(one_line(f"{path}: the robot {names} has changed since this run"))
 
 
 def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that the facts of a run name.
 
     Both are empty if they name no robot, or a file that is not there; the kind is empty
-    if they do not name it. A source without a folder counts as shipped or installed: it
-    is not looked up.
+    if they do not name it. A source without a folder counts as shipped or installed,
+    and a package:// address as there: they are not looked up.
 
     Args:
         facts: Facts of the run by name. `source` (name or file of the robot) and
@@ -221,6 +265,7 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed
+    named |= source.startswith(SCHEME)
     known = named or os.path.isfile(source)  # False in a closed folder
     return (source, str(facts.get("root_joint") or "")) if known else ("", "")
 
@@ -238,38 +283,55 @@ def saved_robot(path: str) -> tuple[str, str]:
     Raises:
         SettingError: It is an NPZ file that cannot be read.
     """
+    return named_robot(_saved_facts(path))
+
+
+def _saved_facts(path: str) -> Mapping[str, Any]:
+    """Return the facts of a run's NPZ file; empty for any other path.
+
+    Raises SettingError for an NPZ file that cannot be read.
+    """
     if Path(path).suffix != ".npz" or file_kind(path) != "file":
-        return "", ""
-    return named_robot(read_motion(path).facts)
+        return {}
+    return read_motion(path).facts
 
 
 def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
     """Return the robot of a recording, from --robot or the name in the file.
 
-    The kind of root joint in the file is used, unless --root-joint is given.
+    The kind of root joint in the file is used, unless --root-joint is given. Without
+    --robot, a DynWarning tells if the robot was edited after the run.
 
     Args:
         arguments: Parsed options of a command with `robot` and those of load_robot.
         path: File of the recording, or folder of a bag.
 
     Raises:
-        SettingError: There is no such file, it cannot be read, or neither names a
-            robot.
+        SettingError: There is no such file, it cannot be read, neither names a robot,
+            or the file of the robot that the recording names is not there.
         DynError: Another error of load_robot, such as ModelError.
     """
     if not file_kind(path):
         raise SettingError(f"{path}: no such file or folder", "file")
     if not is_recording(path):
         read_motion(path)  # raises, in its words
-    robot, root_joint = saved_robot(path)
+    facts = _saved_facts(path)
+    robot, root_joint = named_robot(facts)
     if not (arguments.robot or robot):
+        if source := str(facts.get("source") or ""):
+            file_kind(source, "robot")  # raises for a closed folder, in its words
+            gone = f"{path} is of {source}, which is not there; valid: --robot PATH"
+            raise SettingError(one_line(gone), "robot")
         raise SettingError(
             f"{path} does not say whose run it is; give --robot", "robot"
         )
     options: dict[str, Any] = {}
     if not getattr(arguments, "root_joint", None) and root_joint:
         options["root_joint"] = root_joint
-    return load_robot(arguments, arguments.robot or robot, **options)
+    model = load_robot(arguments, arguments.robot or robot, **options)
+    if not arguments.robot:
+        warn_of_edits(path, facts, model)
+    return model
 
 
 def limit_facts(model: Model) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Runs: states and forces at a time, files, films; planar systems."""
 
 import hashlib
+import re
 from dataclasses import replace as changed
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,6 +199,94 @@ def test_a_recording_that_names_its_robot_is_evaluated_by_it(tmp_path, capsys):
     write_motion(changed(record, facts={}), path)
     assert cli.main(["evaluate", path]) == 1
     assert "does not say whose run it is; give --robot" in capsys.readouterr().err
+
+
+def _own_run(folder, *options):
+    """Write a robot, and a run of it that is loaded with the options; return both."""
+    robot, path = folder / "r.urdf", folder / "r.npz"
+    robot.write_text(Path(dyn.load("two_link").source.file).read_text())
+    motion = ["--q0", "joint2=0.5", "--duration", "1", *options, "-o", str(path)]
+    assert cli.main(["sim", str(robot), *motion]) == 0
+    return robot, path
+
+
+USES = [["evaluate"], ["view", "--picture", "a.png"], ["report", "-o", "a.html"]]
+
+
+@pytest.mark.parametrize("use", USES[:2])
+def test_a_run_says_which_robot_is_gone(tmp_path, monkeypatch, capsys, use):
+    """It said that the file does not say whose run it is."""
+    monkeypatch.chdir(tmp_path)
+    robot, path = _own_run(tmp_path)
+    robot.rename(tmp_path / "other.urdf")
+    capsys.readouterr()
+    assert cli.main([use[0], str(path), *use[1:]]) == 1
+    said = f"{path} is of {robot}, which is not there; valid: --robot PATH"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--lock", "joint1=0.2"]])
+@pytest.mark.parametrize("use", USES)
+def test_a_robot_that_was_edited_after_its_run_is_told(
+    tmp_path, monkeypatch, capsys, use, options
+):
+    """Once; not for an unchanged robot, and not for one that differs in a comment."""
+    monkeypatch.chdir(tmp_path)
+    robot, path = _own_run(tmp_path, *options)
+    # A report has no --lock: it cannot tell a comment from another robot then.
+    locked = [] if use[0] == "report" else options
+    command_line, before = [use[0], str(path), *use[1:], *locked], robot.read_text()
+    edits = {"": 0, "<!-- c -->": 0, "mass": 1}
+    for edit, count in edits.items():
+        if edit == "mass":
+            robot.write_text(
+                re.sub(r'<mass value="[^"]*"', '<mass value="9.5"', before)
+            )
+        else:
+            robot.write_text(before.replace("</robot>", f"{edit}</robot>"))
+        capsys.readouterr()
+        assert cli.main(command_line) == 0
+        said = f"{path}: the robot r.urdf has changed since this run"
+        if not (edit.startswith("<!") and options and not locked):
+            assert capsys.readouterr().err.count(said) == count, edit
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("arm7", {}), ("arm7", {"gravity": [0, 0, -1.6]}), ("arm7", {"lock": {"joint3": 0}}),
+     ("quadruped", {"extras": "quadruped_stand"}), ("ur5", {})],
+)  # fmt: skip
+def test_unchanged_robots_are_not_called_changed(
+    tmp_path, monkeypatch, capsys, name, options
+):
+    """Also if the run had it with another gravity, locked joints or a sidecar."""
+    if name == "ur5" and example_robots.home() is None:
+        pytest.skip("example-robot-data is not installed")
+    monkeypatch.chdir(tmp_path)
+    dyn.simulate(dyn.load(name, **options), duration=0.1).save("r.npz")
+    lock = [f"--lock={k}={x}" for k, x in options.get("lock", {}).items()]
+    for use in USES[1:]:
+        assert cli.main([use[0], "r.npz", *use[1:], *lock * (use[0] == "view")]) == 0
+    assert "changed" not in capsys.readouterr().err
+
+
+def test_a_run_of_an_address_names_its_robot(tmp_path, monkeypatch, capsys):
+    """Of package://, which was taken for a file that is gone."""
+    folder = tmp_path / "pkg"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    robot, path = _own_run(folder)
+    (folder / "package.xml").write_text("<package><name>pkg</name></package>")
+    run = dyn.simulate(
+        dyn.load("package://pkg/r.urdf", package_paths=[folder]), duration=1.0
+    )
+    run.save(path)
+    assert saved_robot(str(path)) == ("package://pkg/r.urdf", "fixed")
+    assert cli.main(["evaluate", str(path), "--package-path", str(folder)]) == 0
+    assert "changed" not in capsys.readouterr().err
+    robot.unlink()
+    assert cli.main(["evaluate", str(path), "--package-path", str(folder)]) == 1
+    assert "does not say whose" not in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
