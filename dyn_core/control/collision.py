@@ -22,12 +22,20 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.law_programs import checked_gains
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import PayloadInput
 from dyn_core.problems import MOMENTUM_OBSERVER
 from dyn_core.solving.registry import solver, solver_of
-from dyn_core.validation import Quantity, float_array, known_keywords
+from dyn_core.validation import (
+    Kind,
+    Quantity,
+    Whole,
+    check_object,
+    float_array,
+    known_keywords,
+)
 
 
 @known_keywords
@@ -124,6 +132,7 @@ class ExternalEffort:
             SignatureError: The observer solves another problem. Errors of its build
                 pass through.
         """
+        check_robot(model, type(self).__name__)
         self.carried = carried or PayloadInput()
         self.gain, self.driven = float(gain), bool(model.driven)
         self._gains = np.full(model.nv, self.gain)
@@ -199,7 +208,8 @@ class CollisionDetector:
             before and not released since.
 
     Raises:
-        SettingError: A joint has several coordinates, or a threshold is invalid.
+        SettingError: A joint has several coordinates, a threshold is invalid, or
+            `settings` are no CollisionSettings.
         SolverNotFound: No solver has the name settings.observer.
         SignatureError: The observer solves another problem.
     """
@@ -211,6 +221,8 @@ class CollisionDetector:
         engine: str | None = None,
         carried: PayloadInput | None = None,
     ) -> None:
+        check_robot(model, type(self).__name__)
+        check_object("settings", settings, CollisionSettings)
         self.settings, self.names = settings, tuple(model.joint_names)
         if model.nv != len(self.names):
             raise SettingError(
@@ -385,19 +397,33 @@ def noise_thresholds(
 
     Args:
         model: Robot with joints of one coordinate.
-        gain: Rate K of the observer [1/s].
-        dt: Length of a cycle [s].
+        gain: Rate K of the observer, above 0 [1/s].
+        dt: Length of a cycle, above 0 [s].
         velocity_noise: Standard deviation of the joint velocities, (nv,) or one number
             [rad/s | m/s].
         effort_noise: Standard deviation of the joint forces, (nv,) or one number
             [N·m | N].
-        sigmas: Ratio of threshold to standard deviation.
-        samples: Number of random positions at which H is evaluated; fixed seed. They
-            are uniform within two finite limits, else as of Model.random.
+        sigmas: Ratio of threshold to standard deviation, above 0.
+        samples: Number of random positions at which H is evaluated, 1 or more; fixed
+            seed. They are uniform within two finite limits, else as of Model.random.
 
     Raises:
-        SettingError: A noise is negative, not finite or of the wrong size.
+        SettingError: A noise is negative, not finite or of the wrong size, or another
+            number is out of range.
+        UnsupportedError: `model` is no robot.
     """
+    check_robot(model, "noise_thresholds")
+    above: Kind = Quantity(0.0, above=True)
+    for name, value, kind in (
+        ("gain", gain, above),
+        ("dt", dt, above),
+        ("sigmas", sigmas, above),
+        ("samples", samples, Whole(1)),
+    ):
+        try:
+            kind.read(name, value)
+        except ModelError as error:
+            raise SettingError(str(error), name) from error
     noise = checked_gains("velocity_noise", velocity_noise, model.nv)
     effort = checked_gains("effort_noise", effort_noise, model.nv)
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.solving.registry import solver
 from dyn_core.validation import float_array
 
@@ -65,7 +66,11 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 
 
 def weightless(model: Model) -> Model:
-    """Return a copy of a model without gravity, for a robot that bears its weight."""
+    """Return a copy of a model without gravity, for a robot that bears its weight.
+
+    UnsupportedError if `model` is no robot.
+    """
+    check_robot(model, "weightless")
     return model.with_values({"gravity": (0.0, 0.0, 0.0)})
 
 

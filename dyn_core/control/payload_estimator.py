@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.law_programs import checked_gains
-from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.errors import SettingError, ShapeError, UnsupportedError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import Payload
 from dyn_core.problems import PAYLOAD_ESTIMATION
 from dyn_core.solving.registry import solver, solver_of
 from dyn_core.spatial.conventions.common import quaternion
-from dyn_core.validation import Quantity, known_keywords
+from dyn_core.validation import (
+    Quantity,
+    check_object,
+    float_array,
+    known_keywords,
+    shown,
+)
 
 # Matrix indices of Ixx, Ixy, Iyy, Ixz, Iyz, Izz, and their order in a Payload.
 _PLACES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -52,8 +59,9 @@ class PayloadSettings:
             the place of the joint forces, see SensedLink; empty: none.
 
     Raises:
-        SettingError: largest_mass, reach or period is not above 0, or drift or
-            effort_memory is negative. PayloadEstimator checks the noises.
+        SettingError: largest_mass, reach, period or a velocity_noise is not above 0, or
+            drift, effort_memory or an effort_noise is negative. PayloadEstimator checks
+            the number of noises.
     """
 
     link: str
@@ -76,6 +84,8 @@ class PayloadSettings:
                 kind.read(f"payload: {name}", getattr(self, name))
             except ValueError as error:
                 raise SettingError(str(error), name) from error
+        for name in ("velocity_noise", "effort_noise"):
+            _check_noise(name, getattr(self, name))
 
     @property
     def prior(self) -> np.ndarray:
@@ -85,6 +95,27 @@ class PayloadSettings:
         """
         mass, reach = self.largest_mass, self.reach
         return mass * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
+
+
+def _check_noise(name: str, noise: Any) -> None:
+    """Raise a SettingError unless a noise is one finite number, or a list of them.
+
+    They must be above 0, or from 0 on for effort_noise. Their count is not checked.
+
+    Args:
+        name: velocity_noise or effort_noise.
+        noise: Value of this setting.
+    """
+    try:
+        numbers = float_array(name, noise, "noises")
+    except ShapeError as error:
+        message = f"{name} is {shown(noise)}; valid: a number, or one a joint"
+        raise SettingError(message, name) from error
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        message = f"{name} must be finite and >= 0, got {numbers.tolist()}"
+        raise SettingError(message, name)
+    if name == "velocity_noise" and not numbers.all():
+        raise SettingError("velocity_noise must be above zero", name)
 
 
 class SensedLink:
@@ -297,7 +328,8 @@ class PayloadEstimator:
             engine: Engine of the Program; None: the default.
 
         Raises:
-            SettingError: A noise is invalid.
+            SettingError: The number of noises is wrong, or `settings` are no
+                PayloadSettings.
             SignatureError: The solver does not solve PAYLOAD_ESTIMATION.
             SolverNotFound: No solver has the name settings.estimator.
             PluginError: Two plugins offer this name.
@@ -307,12 +339,12 @@ class PayloadEstimator:
                 link), a joint moves behind the sensor's link, or the solver does not
                 support the robot, such as one with loops.
         """
+        check_robot(model, type(self).__name__)
+        check_object("settings", settings, PayloadSettings)
         self.settings, nv = settings, model.nv
         self.velocity_noise = checked_gains(
             "velocity_noise", settings.velocity_noise, nv
         )
-        if not (self.velocity_noise > 0).all():
-            raise SettingError("velocity_noise must be above zero", "velocity_noise")
         self.driven, self._sensed = bool(model.driven), None
         if settings.sensor:
             self._sensed = SensedLink(model, settings.sensor, engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,9 @@ from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import AUTO
-from dyn_core.validation import shown
+from dyn_core.validation import check_object, named_settings, shown
 
+_OBSERVES = ("restart", "observe")  # methods of an Observer
 FULL_EFFORT = 0.05  # default time in which an effort may rise from 0 to its limit [s]
 
 
@@ -83,7 +84,8 @@ class ControllerSettings:
         integral: Integral of the tracking error with gain ki.
 
     Raises:
-        SettingError: A setting is invalid, or a joint has several coordinates.
+        SettingError: A setting is invalid or of another type, or a joint has several
+            coordinates.
         ModelError: The model has no link payload_link.
         SolverNotFound, SignatureError: inverse_dynamics is no solver of this problem.
     """
@@ -115,8 +117,7 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         check_robot(self.model, type(self).__name__)
-        if not isinstance(self.rules, Rules):
-            raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
+        self._check_objects()
         self.control_mode = control_mode(self.mode)
         self.parameters = self.read_parameters(self.parameters)
         solver_of(self.inverse_dynamics, problems.INVERSE_DYNAMICS)  # refuses others
@@ -138,6 +139,28 @@ class ControllerSettings:
         usual = self.limit / FULL_EFFORT
         self.slew = joint_values(self.model, "effort_slew", self.effort_slew, usual)
         self.set_gains(self.kp, self.kd, self.ki, self.integral_limit)
+
+    def _check_objects(self) -> None:
+        """Raise a SettingError for a setting of another type, before one is used."""
+        check_object("rules", self.rules, Rules)
+        for name, kind in (
+            ("bounds", Bounds),
+            ("state_bounds", StateBounds),
+            ("shadow", ShadowSettings),
+            ("collision", CollisionSettings),
+        ):
+            check_object(name, getattr(self, name), kind, optional=True)
+        for name, needed, valid in (
+            ("observers", _OBSERVES, "objects with the methods restart and observe"),
+            ("listeners", ("__call__",), "functions of a trajectory and its outcome"),
+        ):
+            rows = getattr(self, name)
+            if not isinstance(rows, Iterable) or not all(
+                hasattr(x, method) for x in rows for method in needed
+            ):
+                message = f"{name} is {shown(rows)}; valid: a list of {valid}"
+                raise SettingError(message, name)
+        named_settings("parameters", self.parameters)
 
     @property
     def stiff(self) -> bool:

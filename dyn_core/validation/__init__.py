@@ -2,6 +2,7 @@
 
 from dyn_core.validation.arrays import (
     check_keywords,
+    check_object,
     finite_array,
     float_array,
     is_finite,
@@ -54,6 +55,7 @@ __all__ = [
     "Tagged",
     "Whole",
     "check_keywords",
+    "check_object",
     "dump_yaml",
     "finite_array",
     "float_array",

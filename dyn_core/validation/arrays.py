@@ -102,6 +102,22 @@ def named_settings(name: str, settings: object) -> dict[str, Any]:
     return dict(settings)
 
 
+def check_object(name: str, value: object, kind: type, optional: bool = False) -> None:
+    """Raise a SettingError unless a setting is an object of a class.
+
+    Args:
+        name: Name of the setting; the error names it.
+        value: The setting.
+        kind: The class.
+        optional: Whether None is valid, too.
+    """
+    if isinstance(value, kind) or (optional and value is None):
+        return
+    text = "None" if value is None else shown(value)
+    more = ", or None" if optional else ""
+    raise SettingError(f"{name} is {text}; valid: {kind.__name__}(...){more}", name)
+
+
 def is_finite(value: object) -> bool:
     """Return whether a value is a real number that is finite as a float; no boolean."""
     if not isinstance(value, Real) or isinstance(value, bool):

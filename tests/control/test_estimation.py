@@ -18,6 +18,7 @@ from dyn_core.control import (
     noise_thresholds,
 )
 from dyn_core.control.collision import deviation
+from dyn_core.control.law_programs import weightless
 from dyn_core.testing.case import derivative
 
 DT = 1e-3
@@ -342,6 +343,34 @@ def test_settings_are_refused_in_words(planar, settings, match):
     """Each says what is wrong and what would be valid."""
     with pytest.raises(dyn.SettingError, match=match):
         _detector(planar, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"gain": -130.0}, {"dt": -1e-3}, {"dt": 0.0}, {"sigmas": -1.0}, {"samples": 0}],
+)
+def test_noise_thresholds_are_of_numbers_in_range(planar, settings):
+    """They were NaN, with a warning of NumPy."""
+    (name,) = settings
+    usual = {"gain": 130.0, "dt": DT, "velocity_noise": 1e-3, "effort_noise": 0.2}
+    with pytest.raises(dyn.SettingError, match=f"^{name} is .*; valid: "):
+        noise_thresholds(planar, **{**usual, **settings})
+
+
+def test_other_objects_than_settings_and_robots_are_named(planar):
+    """They were errors of Python from the inside."""
+    with pytest.raises(dyn.SettingError, match=r"8.0; valid: CollisionSettings\("):
+        CollisionDetector(planar, 8.0)
+    for make in (
+        lambda: CollisionDetector("arm7", CollisionSettings(8.0)),
+        lambda: ExternalEffort("arm7", 130.0),
+        lambda: noise_thresholds("arm7", 130.0, DT, 1e-3, 0.2),
+        lambda: weightless("arm7"),
+    ):
+        with pytest.raises(
+            dyn.UnsupportedError, match="is for a Model, not for 'arm7'"
+        ):
+            make()
 
 
 # The requirement: a push of 5 N within 10 ms, nothing else in an hour

@@ -541,3 +541,17 @@ def test_settings_are_refused_in_words(arm, settings, match):
     """Each says what is wrong and what would be valid."""
     with pytest.raises(dyn.DynError, match=match):
         PayloadEstimator(arm, PayloadSettings("tool", **settings), "graph")
+
+
+def test_noises_are_refused_at_once_and_other_objects_are_named(arm):
+    """A wrong noise was refused only where the estimator was built."""
+    for noise in ({"velocity_noise": -1}, {"velocity_noise": [0.0]},
+                  {"effort_noise": -1.0}, {"effort_noise": "x"},
+                  {"velocity_noise": None}):  # fmt: skip
+        (name,) = noise
+        with pytest.raises(dyn.SettingError, match=f"^{name} "):
+            PayloadSettings("tool", **noise)
+    with pytest.raises(dyn.SettingError, match=r"'tool'; valid: PayloadSettings\("):
+        PayloadEstimator(arm, "tool")
+    with pytest.raises(dyn.UnsupportedError, match="not for 'arm7'"):
+        PayloadEstimator("arm7", PayloadSettings("tool"))

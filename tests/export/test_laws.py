@@ -381,6 +381,9 @@ def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large():
     ("settings", "error", "expected"),
     [
         ({"rules": Rules(on_violation="hold")}, SettingError, "valid in a kernel"),
+        ({"rules": "ramp"}, SettingError, r"rules is 'ramp'; valid: Rules\("),
+        ({"bounds": {"power": 1}}, SettingError, r"bounds is .*; valid: Bounds\("),
+        ({"state_bounds": 3}, SettingError, r"3; valid: StateBounds\("),
         ({"limits": {"joint9": 1.0}}, SettingError, "no such joint"),
         ({"bounds": Bounds(power=-1.0)}, SettingError, "power is -1.0"),
         ({"finite": True}, UnsupportedError, "finite=True; valid: False"),

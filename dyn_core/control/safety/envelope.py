@@ -23,7 +23,7 @@ from dyn_core.problems.signatures import Signature
 from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
-from dyn_core.validation import known_keywords
+from dyn_core.validation import check_object, known_keywords
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
@@ -233,8 +233,10 @@ class Envelope:
 
         Raises:
             SettingError: A bound is invalid, `frame` is unknown, or one of tool_speed
-                and frame is missing. Errors of the build pass through.
+                and frame is missing; or `bounds` are no Bounds. Errors of the build
+                pass through.
         """
+        check_object("bounds", bounds, Bounds)
         self.carried = carried or PayloadInput()
         inputs = [*(["time"] if model.driven else []), *self.carried.paths]
         frame = bounds.frame

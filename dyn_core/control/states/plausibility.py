@@ -17,7 +17,7 @@ from dyn_core.control.joint_values import joint_values
 from dyn_core.engines.machine_code import FloatArray, IntArray, compiled, machine_code
 from dyn_core.errors import SettingError, StateError
 from dyn_core.model import Model
-from dyn_core.validation import Quantity, known_keywords
+from dyn_core.validation import Quantity, check_object, known_keywords
 
 JITTER = 2e-3  # possible excess of the true time between two states [s]
 SHORTEST = 0.5  # smallest true time between states, fraction of measured or mean
@@ -238,8 +238,9 @@ class StateCheck:
 
         Raises:
             SettingError: A bound names an unknown joint, has a wrong number of values,
-                or is not finite and above 0.
+                or is not finite and above 0; or `bounds` are no StateBounds.
         """
+        check_object("state_bounds", bounds, StateBounds)
         self.joints, self.made = tuple(model.joint_names), made
         kinds = [model.joint_kind(name) for name in self.joints]
         rows = [SLIDING if kind == "prismatic" else TURNING for kind in kinds]

@@ -65,7 +65,7 @@ from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.build_options import BuildOptions, check_names
 from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import TracedSolver
-from dyn_core.validation import named_settings
+from dyn_core.validation import check_object, named_settings
 
 DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
 LIMIT = "effort_limits."  # begins the option of a joint's effort limit
@@ -202,14 +202,18 @@ def control_cycle(
         UnsupportedError: An unknown name, what is no robot or has driven joints, a
             dtype other than float64, or an invalid option.
         SettingError: A joint has several coordinates or no effort limit, on_violation
-            is "hold", a value of bounds, effort_slew or limits is not valid, or
-            cartesian.frame is no link that joints move.
+            is "hold", rules or bounds are of another type, a value of bounds,
+            effort_slew or limits is not valid, or cartesian.frame is no link that
+            joints move.
         ModelError: `wrap` is a text, or has a joint that is none of
             model.endless_joints.
         CompileError: LLVM failed.
     """
     law, kind, signature, algorithm = cycle_row(name)
     check_robot(model, "control_cycle")
+    check_object("rules", rules, Rules, optional=True)
+    check_object("bounds", bounds, Bounds, optional=True)
+    check_object("state_bounds", state_bounds, StateBounds, optional=True)
     if model.driven:
         raise UnsupportedError(
             f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
