@@ -256,6 +256,9 @@ def export(
     if not isinstance(program, Program):
         valid = "a Program, as of dyn.solver(NAME).build(model)"
         raise UnsupportedError(f"program is {shown(program)}; valid: {valid}")
+    if not isinstance(folder, (str, os.PathLike)):
+        valid = "the path of a folder, which is created"
+        raise UnsupportedError(f"folder is {shown(folder)}; valid: {valid}")
     if not Switch().takes(checked):
         raise UnsupportedError(f"checked is {shown(checked)}; valid: {Switch.valid}")
     machine = target_of(target)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError, one_line, warn
+from dyn_core.errors import SettingError, UnsupportedError, one_line, warn
 from dyn_core.model import Model
 from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.model.description import FRICTION_SPEED
@@ -35,6 +35,7 @@ from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
 from dyn_core.spatial import Vector
+from dyn_core.validation import shown
 from dyn_core.validation.file_names import file_kind
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
@@ -69,9 +70,20 @@ def run_record(
 
     Raises:
         SolverNotFound: No solver has this name.
-        UnsupportedError: The solver does not support the robot.
+        UnsupportedError: `run` is no Recording, or the solver does not support the
+            robot.
+        SettingError: `settings` are no mapping.
         RowError: The solver has no result for a row.
     """
+    if not isinstance(run, Recording):
+        what = f"run_record is for a Recording, not for {shown(run)}"
+        raise UnsupportedError(f"{what}; valid: a run of dyn.simulate")
+    try:
+        stored = dict(settings or {})
+    except (TypeError, ValueError) as error:
+        valid = "a mapping from names to values"
+        message = f"settings is {shown(settings)}; valid: {valid}"
+        raise SettingError(message, "settings") from error
     model, motion = run.model, run.motion
     acted = {"joint_friction": run.joint_friction, "joint_springs": run.joint_springs}
     ledger = energy_ledger(model, run)
@@ -98,7 +110,7 @@ def run_record(
         series={k: np.asarray(x, float) for k, x in series.items() if len(x)},
         contacts=contact_forces(run),
         facts={**robot_facts(model), "limit_stops": run.limit_stops,
-               "settings": dict(settings or {}),
+               "settings": stored,
                "counters": dict(run.counters), "versions": versions()},
     )  # fmt: skip
 

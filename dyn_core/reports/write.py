@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -223,6 +223,9 @@ def report_page(
             several runs has no rows, or no times or columns in common with the first.
         UnsupportedError: A run is neither a Recording nor a MotionRecord.
     """
+    if isinstance(records, str) or not isinstance(records, Collection):
+        valid = "a list of runs, such as [run]"
+        raise SettingError(f"records: {shown(records)}; valid: {valid}", "records")
     count = len(records)
     if not count:
         raise SettingError("a report needs a run", "report")
@@ -230,7 +233,8 @@ def report_page(
         run_record(x) if isinstance(x, Recording) else motion_of(x, "a report")
         for x in records
     ]
-    if isinstance(names, str) or len(names) != count:
+    few = not isinstance(names, Collection) or len(names) != count
+    if few or isinstance(names, str):
         valid = f"a list of {count} names, one a run"
         raise SettingError(f"names: {shown(names)}; valid: {valid}", "names")
     distinct: list[str] = []

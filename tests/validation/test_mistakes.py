@@ -28,6 +28,7 @@ from dyn_core.recordings import (
     forward_dynamics,
     inverse_dynamics,
     read_motion,
+    run_record,
     write_motion,
 )
 from dyn_core.reports import write_report
@@ -1366,6 +1367,27 @@ def test_other_things_than_a_motion_and_a_robot_are_named(shipped, tmp_path):
         (lambda: dyn.parameter_names("two_link"), robot, "parameter_names"),
     ):
         with pytest.raises(dyn.DynError, match=f"^{kind.format(said)}"):
+            call()
+
+
+def test_other_things_than_settings_are_named(shipped):
+    """They were errors of Python from the inside."""
+    model = shipped["two_link"]
+    run, program = _run(model, duration=0.02), dyn.solver("rnea").build(model)
+    for call, said in (
+        (lambda: write_report(run, ["a"], "c.html"), r"a Recording; valid: .*\[run\]"),
+        (
+            lambda: write_report([run], 3, "c.html"),
+            "names: 3; valid: a list of 1 names",
+        ),
+        (lambda: run_record(run, "law"), "settings is 'law'; valid: a mapping"),
+        (
+            lambda: run_record("run"),
+            "a Recording, not for 'run'; valid: a run of dyn.s",
+        ),
+        (lambda: program.export(3), "folder is 3; valid: the path of a folder"),
+    ):
+        with pytest.raises(dyn.DynError, match=said):
             call()
 
 
