@@ -10,6 +10,7 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
 
+FAR = 1.0  # distance of a com from which a refusal asks for its unit [m]
 POSITIONS = 256  # number of random positions at which a payload is checked
 
 # Efforts (nv,) that hold the robot at q with a payload's ten inertial parameters.
@@ -91,9 +92,12 @@ class Carrying:
             where: Description of the position, for the message.
         """
         name, limit = self.model.joint_names[j], float(self.limit[j])
+        far, hint = float(np.linalg.norm(payload.com)), ""
+        if far > FAR:  # in a Payload alone this may be the tip of a boom
+            hint = f"; com is {far:.4g} m from the origin of its link: is it in metres?"
         raise SettingError(
             f"a payload of {payload.mass:g} kg cannot be carried: joint '{name}' needs"
             f" {share * limit:.4g} N·m (N) to hold it {where}, and its effort limit is"
-            f" {limit:g}",
+            f" {limit:g}{hint}",
             "payload.mass",
         )

@@ -213,6 +213,8 @@ def test_a_payload_beyond_the_efforts_is_refused(arms, mass):
     with pytest.raises(dyn.SettingError, match=expected):
         controller.attach(Payload(mass))
     assert controller.carried.payload is LOAD
+    with pytest.raises(dyn.SettingError, match=r"com is 92.7. m from .* in metres\?$"):
+        controller.attach(Payload(1.2, com=(20, -10, 90)))
 
 
 def test_a_payload_is_held_at_the_present_position(arms):
