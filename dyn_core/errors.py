@@ -202,6 +202,41 @@ class NearAttributes:
             raise UnknownAttribute(self, name, self.OTHERWISE)
 
 
+class FixedAttributes:
+    """Base of classes whose objects get no further attributes once `_fixed` is True.
+
+    A property that cannot be set, and a name that no attribute has, raise an
+    AttributeError; names that begin with an underscore are free.
+
+    Class attributes:
+        OTHERWISE: Sentence at the end of the messages: what to use instead.
+    """
+
+    OTHERWISE = ""
+    _fixed = False
+
+    if not TYPE_CHECKING:  # with __setattr__, type checkers would accept any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Set an attribute; AttributeError for one that would change nothing."""
+            if name not in self.__dict__:
+                self._check_new(name)
+            object.__setattr__(self, name, value)
+
+    def _check_new(self, name: str) -> None:
+        """Raise an AttributeError unless this further attribute may be set."""
+        kind, known = type(self), getattr(type(self), name, None)
+        if isinstance(known, property) and known.fset is None:
+            fault = f"'{name}' of a '{kind.__name__}' object cannot be set;"
+        elif self._fixed and name[:1] != "_" and not hasattr(kind, name):
+            public = [x for x in self.__dict__ if x[:1] != "_"]
+            fault = f"'{kind.__name__}' object has no attribute '{name}'"
+            fault += guesses(name, public)
+        else:
+            return
+        raise AttributeError(f"{fault} {self.OTHERWISE}")
+
+
 def _begins(known: str, name: str) -> bool:
     """Check whether `known` begins with `name`, ignoring case; False for ""."""
     return bool(name) and known.lower().startswith(name[:_RUN].lower())

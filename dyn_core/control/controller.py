@@ -27,12 +27,18 @@ from dyn_core.control.safety.shadow import Shadow, check_apart
 from dyn_core.control.safety.silence import Silence
 from dyn_core.control.safety.stops import Stop
 from dyn_core.control.states.plausibility import StateCheck
-from dyn_core.control.states.state_samples import BACK, STALE, Samples
+from dyn_core.control.states.state_samples import (
+    BACK,
+    STALE,
+    Samples,
+    check_time,
+    check_times,
+)
 from dyn_core.control.torques import Laws
-from dyn_core.errors import DynError, SettingError
+from dyn_core.errors import DynError, FixedAttributes, SettingError
 from dyn_core.solving.control_mode import ModeMessage
 from dyn_core.solving.registry import default_registry
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, shown
 
 AT_REST = (
     "; a simulated robot that swings on: dyn call /simulator/pause true and dyn call"
@@ -43,7 +49,7 @@ BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | 
 
 @known_keywords
 @dataclass(repr=False)
-class Controller(Laws):
+class Controller(Laws, FixedAttributes):
     """Control of a robot by the law of a mode; one coordinate a joint.
 
     The joint order of all arrays is model.joint_names; see Model.reorder. All methods
@@ -58,11 +64,14 @@ class Controller(Laws):
 
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.
+        AttributeError: An attribute is set that there is not, or that is only read.
         ModelError: The model has no link payload_link, or `wrap` is a text or has a
             joint that is none of model.endless_joints.
         SolverNotFound: No solver has a name in the settings. Errors of builds pass
             through, such as UnsupportedError for an unknown engine.
     """
+
+    OTHERWISE = "make_trajectory and follow move the reference, reset_stop ends a stop"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,6 +86,7 @@ class Controller(Laws):
         self._drives = False  # whether the law has acted since the last reset
         self.silence = Silence(self.samples, self.rules, self.safety)
         self.begin()
+        self._fixed = type(self) is Controller  # subclasses may have any attributes
 
     def __repr__(self) -> str:
         stop = self.stopped
@@ -304,7 +314,8 @@ class Controller(Laws):
 
         Raises:
             SettingError: No state has come yet or since a reset, the mode follows no
-                trajectory, or the controller is disabled or stopped.
+                trajectory, the controller is disabled or stopped, or an argument is of
+                another type.
             TrajectoryError: A joint begins farther than start_tolerance from both the
                 reference and the robot (not checked for the method none), the
                 trajectory starts more than a day ahead, or it exceeds the limits.
@@ -313,6 +324,10 @@ class Controller(Laws):
             raise SettingError(
                 "no state has been received: the trajectory has no start"
             )
+        if not hasattr(trajectory, "sample"):
+            valid = "what make_trajectory returns; follow(trajectory, t)"
+            raise SettingError(f"trajectory is {shown(trajectory)}; valid: {valid}")
+        check_time(t, "follow(trajectory, t)")
         if self.refusal is not None:
             raise SettingError(self.refusal, "mode")
         if self.idle:
@@ -342,6 +357,7 @@ class Controller(Laws):
         Raises:
             DynError: The message is refused; the previous one stays in force.
         """
+        check_time(t, "receive(topic, t, values)")
         message = ModeMessage(topic, t, values, frame, stamp, clock)
         self.control_law.receive(message)
 
@@ -366,8 +382,13 @@ class Controller(Laws):
         Args:
             t: Present time, on the clock of t in `update` [s].
             reason: Sentence that explains the stop.
+
+        Raises:
+            SettingError: t is no finite number; the stop is in force nevertheless, from
+                the time of the last state on.
         """
         self._stop(t, "estop", self.rules.on_estop, reason)
+        check_time(t, "estop(t, reason)")  # last: a wrong call, too, stops the robot
 
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
         """Stop as set by the rule on_shutdown, zero, ramp or hold, until reset_stop.
@@ -378,8 +399,12 @@ class Controller(Laws):
         Args:
             t: Present time, on the clock of t in `update` [s].
             reason: Sentence that explains the stop.
+
+        Raises:
+            SettingError: As of estop.
         """
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
+        check_time(t, "shut_down(t, reason)")  # last: a wrong call, too, stops it
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot and brake the reference.
@@ -388,11 +413,16 @@ class Controller(Laws):
         counted, and the reference brakes, if there is a state.
 
         Args:
-            t: Present time, on the clock of t in `update` [s].
+            t: Present time, on the clock of t in `update` [s]; what is no finite number
+                counts as the time of the last state, or 0 without one.
             cause: Cause for the counters: estop or shutdown.
             kind: zero, ramp or hold, from the strongest.
             reason: Sentence that explains the stop.
         """
+        try:
+            check_time(t, "")
+        except SettingError:  # the caller raises it, once the robot is stopped
+            t = self.seen or 0.0
         self.safety.stop(t, cause, kind, reason)
         self._brake(False)
 
@@ -459,8 +489,10 @@ class Controller(Laws):
         Raises:
             ShapeError, NonFiniteError, StateError: The sample is invalid or
                 implausible. It is counted, and the last valid state is retained.
+            SettingError: A time is no finite number; not counted.
             ValueError, TypeError: q or qd are no numbers; not counted.
         """
+        check_times(t, stamp, now, clock)
         samples = self.samples
         if samples.repeats(t, stamp):
             return None
@@ -627,6 +659,7 @@ class Controller(Laws):
         Args:
             t: Present time, monotonic [s].
         """
+        check_time(t, "watch(t)")
         self.carried.advance(t)
         return self.silence.torque(t, self.enabled)
 
@@ -647,6 +680,7 @@ class Controller(Laws):
             Whether the state was stale at `t`, even if nothing was published; False
             before the first state.
         """
+        check_time(t, "guard(t, publish)")
         self.carried.advance(t)
         return self.silence.answer(t, self.enabled, publish)
 

@@ -530,6 +530,18 @@ def test_a_joint_with_a_spring_counts_its_turns():
         ({"kd": None}, "kd is None; valid: a number, or 7"),
         ({"kd": [1.0, 2.0]}, r"kd is \[1.0, 2.0\]; valid: a number, or 7"),
         ({"rules": 3}, r"rules is 3; valid: Rules\(...\)"),
+        (
+            {"shadow": "rnea"},
+            r"shadow is 'rnea'; valid: ShadowSettings\(...\), or None",
+        ),
+        ({"collision": 8.0}, r"collision is 8.0; valid: CollisionSettings\("),
+        ({"collision": {"joint2": 8.0}}, r"collision is \{.*; valid: CollisionSetting"),
+        ({"bounds": {"tool_speed": 1.0}}, r"bounds is \{.*; valid: Bounds\("),
+        ({"state_bounds": 3}, r"state_bounds is 3; valid: StateBounds\("),
+        ({"observers": 3}, "observers is 3; valid: a list of objects with"),
+        ({"observers": [3]}, r"observers is \[3\]; valid: a list of objects with"),
+        ({"listeners": print}, "listeners is .*; valid: a list of functions"),
+        ({"parameters": 3}, "parameters is 3; valid: a mapping"),
         ({"effort_limits": 3}, "effort_limits is 3; valid: a mapping"),
         ({"effort_limits": {"joint1": "x"}}, r"limits\.joint1 is 'x'; valid: > 0 and"),
         ({"effort_limits": {"joint1": [1, 2]}}, r"joint1 is \[1, 2\]; valid: > 0 and"),
@@ -544,6 +556,55 @@ def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):
     """Each setting error says what would be valid."""
     with pytest.raises(dyn.SettingError, match=expected):
         Controller(arm, **settings)
+
+
+@pytest.mark.parametrize("wrong", ["0", None, float("nan"), 10**400])
+def test_times_that_are_no_numbers_are_refused_at_once(arm, wrong):
+    """Zeros, or an error of Python some cycles later, said nothing of the time."""
+    controller, zero = Controller(arm), np.zeros(7)
+    said = r"^{} is .*; valid: the time, a number \[s\]; {}\("
+    with pytest.raises(dyn.SettingError, match=said.format("t", "update")):
+        controller.update(wrong, Q0, zero)
+    _warm(controller)
+    path = _trajectory(arm, Q0)
+    for call, name, method in (
+        (lambda: controller.update(wrong, Q0, zero), "t", "update"),
+        (lambda: controller.watch(wrong), "t", "watch"),
+        (lambda: controller.guard(wrong, print), "t", "guard"),
+        (lambda: controller.follow(path, wrong), "t", "follow"),
+        (lambda: controller.receive("target_pose", wrong, [0.0]), "t", "receive"),
+    ):
+        with pytest.raises(dyn.SettingError, match=said.format(name, method)):
+            call()
+    for name in ("stamp", "now", "clock") if wrong is not None else ():
+        with pytest.raises(dyn.SettingError, match=said.format(name, "update")):
+            controller.update(1.0, Q0, zero, **{name: wrong})
+    with pytest.raises(dyn.SettingError, match="trajectory is .*; valid: what make_tr"):
+        controller.follow(Q0, 0.1)
+    assert controller.update(np.float64(0.02), Q0, zero).any()
+
+
+@pytest.mark.parametrize("name", ["goal", "q_ref", "qref"])
+def test_attributes_that_change_nothing_cannot_be_set(arm, name):
+    """A reference that was assigned was ignored in silence."""
+    controller = Controller(arm)
+    way = "make_trajectory and follow move the reference"
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'.* {way}"):
+        setattr(controller, name, Q0)
+    with pytest.raises(AttributeError, match=f"'reference' of .* cannot be set; {way}"):
+        controller.reference = Q0
+    with pytest.raises(AttributeError, match="did you mean 'enabled'"):
+        controller.enable = False
+    controller.enabled, controller._noted = False, 3
+    controller.update = None  # a method can be replaced
+    assert (controller.enabled, controller._noted) == (False, 3)
+
+    class Named(Controller):
+        pass
+
+    named = Named(arm)
+    named.label = "left"
+    assert named.label == "left"
 
 
 def test_the_defaults_are_those_of_the_documentation(arm):

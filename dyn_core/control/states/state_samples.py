@@ -26,7 +26,8 @@ from dyn_core.control.states.plausibility import (
     compare_states,
 )
 from dyn_core.engines.machine_code import compiled
-from dyn_core.errors import NonFiniteError, ShapeError, StateError
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, StateError
+from dyn_core.validation import shown
 
 BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
 MOVED = "position jumped"
@@ -39,6 +40,50 @@ OLD = "state of another time"
 NAMED = 2.0  # time after a pause in which a stop names it [s]
 STEADY = 0.05  # variation of ages up to which two clocks are said to differ [s]
 SEVERAL = 10  # refused states after which two clocks may be said to differ
+
+
+def check_time(t: Any, call: str, name: str = "t") -> None:
+    """Raise a SettingError unless a time is a finite number.
+
+    Args:
+        t: The time [s].
+        call: Call with its arguments, for the message.
+        name: Name of the argument, such as t or stamp.
+    """
+    try:
+        known = math.isfinite(t)
+    except (TypeError, OverflowError):  # a text; an int too large for a float
+        known = False
+    if not known:
+        text = "None" if t is None else shown(t)
+        message = f"{name} is {text}; valid: the time, a number [s]; {call}"
+        raise SettingError(message, name)
+
+
+def check_times(t: Any, stamp: Any | None, now: Any | None, clock: Any | None) -> None:
+    """Raise a SettingError unless the times of Controller.update are finite numbers.
+
+    None is valid for all but t. It is called in each cycle, and takes 0.1 us.
+
+    Args:
+        t, stamp, now, clock: Arguments of Controller.update [s].
+    """
+    isfinite = math.isfinite
+    try:
+        if (
+            isfinite(t)
+            and (stamp is None or isfinite(stamp))
+            and (now is None or isfinite(now))
+            and (clock is None or isfinite(clock))
+        ):
+            return
+    except (TypeError, OverflowError):
+        pass
+    call = "update(t, q, qd, stamp, now, clock)"
+    check_time(t, call)
+    for name, time in (("stamp", stamp), ("now", now), ("clock", clock)):
+        if time is not None:
+            check_time(time, call, name)
 
 
 class StateAge:

@@ -41,6 +41,12 @@ class Faulty(dyn.authoring.NumpySolver):
         return self.act(self.exact(q, qd, qdd))
 
 
+class Watched(Controller):
+    """A controller with the solver of its law: only subclasses may have attributes."""
+
+    faulty = None
+
+
 @pytest.fixture(scope="module")
 def two():
     """Return an arm of two joints."""
@@ -56,7 +62,7 @@ def _controller(model, **settings):
     rules = Rules(**{**ZERO, **settings.pop("rules", {})})
     faulty = Faulty(model)
     settings = {**ANY_STATE, "engine": "graph", **settings}
-    made = Controller(model, inverse_dynamics=faulty, rules=rules, **settings)
+    made = Watched(model, inverse_dynamics=faulty, rules=rules, **settings)
     made.faulty = faulty
     return made
 
@@ -268,6 +274,8 @@ def test_bad_bounds_are_refused(two, bounds, expected):
     """In a sentence."""
     with pytest.raises(dyn.SettingError, match=expected):
         Envelope(two, Bounds(**bounds), np.ones(2), "graph")
+    with pytest.raises(dyn.SettingError, match=r"^bounds is .*; valid: Bounds\("):
+        Envelope(two, bounds, np.ones(2), "graph")
 
 
 # Torques that are not finite

@@ -1,5 +1,7 @@
 """Stops that meet a second fault: a sensor's error, a law in doubt, another thread."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,31 @@ def test_a_wrong_velocity_moves_no_reference(two):
 
 
 # What nothing can hold
+
+
+@pytest.mark.parametrize("kind", ["zero", "ramp", "hold"])
+@pytest.mark.parametrize("wrong", ["door open", None, math.nan, math.inf])
+def test_a_stop_without_its_time_stops_all_the_same(two, wrong, kind):
+    """It begins at the last state; its text as a time broke each later cycle."""
+    rules = {"on_estop": kind, "on_shutdown": kind}
+    rules |= {} if kind == "zero" else {"stop_time": 0.02}
+    for name in ("estop", "shut_down"):
+        controller = _controller(two, rules)
+        with pytest.raises(dyn.SettingError, match=rf"^t is .*; {name}\(t, reason\)"):
+            getattr(controller, name)(wrong, "door")
+        assert (controller.stopped.since, controller.stopped.kind) == (0.0, kind)
+        controller.reset_stop()
+        _feed(controller, 5)
+        with pytest.raises(
+            dyn.SettingError, match=r"^t is .*valid: the time, a number"
+        ):
+            getattr(controller, name)(wrong, "door")
+        assert controller.stopped.since == controller.seen > 0.0
+        assert controller.stopped.reason == "door"
+        tau = _feed(controller, 1, controller.seen + 1e-3)
+        assert np.any(tau) == (kind != "zero")
+        tau = _feed(controller, 50, controller.seen + 1e-3)
+        assert np.any(tau) == (kind == "hold")
 
 
 def test_a_law_in_doubt_holds_nothing(two):
