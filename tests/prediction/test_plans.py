@@ -812,6 +812,25 @@ def test_a_knot_begins_at_its_time_whatever_the_rounding():
     )
 
 
+@pytest.mark.parametrize("name", ["arm7", "quadruped"])
+def test_positions_of_single_coordinates_are_added(name):
+    """The same bits as through the model, in a twentieth of the time."""
+    model, rng = dyn.load(name), np.random.default_rng(5)
+    costs = [cost.posture(model.start()), cost.effort(1e-3)]
+    plan = dyn.plan(model, costs, duration=0.2, knots=5, limits=False, max_iterations=2)
+    result = plan.solve(model.start(), 0.1 * rng.standard_normal(model.nv))
+    assert result._flat is (name == "arm7")
+    for time in (-1.0, 0.0, 0.03, 0.11, 0.2, 1.0):
+        planned, speed = result.state(time)
+        k, part = result._knot(time)
+        moved = part * model.difference(result.q[k], result.q[k + 1])
+        assert np.array_equal(planned, model.integrate(result.q[k], moved))
+        measured = model.integrate(planned, 0.1 * rng.standard_normal(model.nv))
+        dx = np.r_[model.difference(planned, measured), 0.0 - speed]
+        wanted = result.tau[k] + result.gains[k] @ dx
+        assert np.array_equal(result.control(time, measured, 0.0 * speed), wanted)
+
+
 def test_programs_of_optimal_control_return_the_plan():
     plan, start = swing()
     wanted = plan.solve(start, [0.0, 0.0])
