@@ -110,7 +110,7 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      " dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] of a World"),
     ("load", ("convert", "converters", "conventions"),
      "converters are in dyn_core.spatial.conventions; see docs/conventions.md"),
-    ("load", ("export", "export_control_cycle", "control_cycle"),
+    ("load", ("export_control_cycle", "control_cycle"),
      "a Program has the method export; a controller's cycle is"
      " dyn_core.export.cycle.controller_cycle.control_cycle, see docs/cpp.md"),
     ("World", ("check_derivatives",), "it is the command dyn check-derivatives"),

@@ -235,7 +235,7 @@ class PlanResult(NearAttributes):
     def _flat(self) -> bool:
         """Whether positions are added entry by entry: each joint has one coordinate.
 
-        A cycle of a controller takes 50 us less then.
+        Then no joints are walked in each cycle of a controller.
         """
         model = self.model
         return model.nq == model.nv and all(

@@ -133,6 +133,7 @@ class SimulatedPlant(NearAttributes, ABC):
                 wanted += ", of one state (gains kp, kd are a number a joint: a matrix"
                 wanted += " is a batch of them)"
             raise ShapeError("command", wanted, f"shape {tau.shape}")
+        # Floats of Python overflow without a warning.
         if not math.isfinite(sum(tau.tolist())) and not np.isfinite(tau).all():
             self.counters["command not finite"] += 1
             message = f"command is not finite at t = {t:g} s{self._at_joint(tau)}"

@@ -461,7 +461,7 @@ def test_forces_in_another_unit_or_sign_are_asked_about(shipped, factor, asked):
     """A payload of minus five kilograms, or of tons, told nothing of them."""
     model = shipped["arm7"]
     q, qd, qdd, tau = _data(model, 60)
-    for right in (tau, 1.3 * tau + 0.1 * np.abs(tau).max() * np.sin(q)):
+    for right in (tau, 2.0 * tau, 1.3 * tau + 0.1 * np.abs(tau).max() * np.sin(q)):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             dyn.identify(model, q, qd, qdd, right, only="payload")

@@ -814,7 +814,7 @@ def test_a_knot_begins_at_its_time_whatever_the_rounding():
 
 @pytest.mark.parametrize("name", ["arm7", "quadruped"])
 def test_positions_of_single_coordinates_are_added(name):
-    """The same bits as through the model, in a twentieth of the time."""
+    """The same bits as through the model."""
     model, rng = dyn.load(name), np.random.default_rng(5)
     costs = [cost.posture(model.start()), cost.effort(1e-3)]
     plan = dyn.plan(model, costs, duration=0.2, knots=5, limits=False, max_iterations=2)

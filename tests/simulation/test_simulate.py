@@ -332,8 +332,12 @@ def test_a_robot_that_falls_out_of_the_picture_is_told_of(shipped):
     thrown = np.zeros(model.nv)
     thrown[5] = 3.0  # it comes back to where it was
     still = dyn.load("quadruped", gravity=[0.0, 0.0, 0.0])
-    for robot, qd0 in ((model, thrown), (still, None)):
-        run = simulate(robot, duration=0.5, qd0=qd0)
+    lift = np.zeros(model.nv)
+    lift[5] = 0.4 * model.mass * 9.81  # it sinks by 0.7 m, as a drone may
+    for robot, qd0, law in (
+        (model, thrown, None), (still, None, None), (model, None, lambda t, q, qd: lift)
+    ):  # fmt: skip
+        run = simulate(robot, law, duration=0.5, qd0=qd0)
         assert not any("falls" in x for x in run.warnings)
 
 

@@ -21,7 +21,8 @@ converts back. Our conventions are: pose (x, y, z, qx, qy, qz, qw) of the body i
 world; 6-vectors [angular; linear] at the body's origin in its axes; inertias 6x6 about
 that origin. All arrays are (..., 6), (..., n); batches broadcast.
 Arrays of another size raise ShapeError, where a function says nothing else, and so do a
-quaternion of zeros and a matrix that is no rotation where its quaternion is wanted.
+pose whose quaternion's length is not 1 within 1e-3, a quaternion of zeros, and a matrix
+that is no rotation where its quaternion is wanted.
 Other numbers are not checked: NaN passes, but can raise LinAlgError in mujoco_inertia.
 
 Source: the conventions sections of KIM and RBDA; TAZZ, 0.2; each identity is a test.

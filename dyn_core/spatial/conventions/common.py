@@ -2,8 +2,8 @@
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
 the package's docstring. Batches of several arguments broadcast. Arrays of another size
-raise ShapeError, except in `turned` and `symmetric_entries`. Quaternions may have any
-length but 0, which is not checked further.
+raise ShapeError, except in `turned` and `symmetric_entries`. Quaternions alone may have
+any length but 0, those of poses 1 within 1e-3.
 """
 
 from __future__ import annotations

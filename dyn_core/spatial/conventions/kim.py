@@ -2,8 +2,8 @@
 
 His twists, wrenches, inertias and accelerations are equal to ours: the rate of the
 components of a body's twist is the spatial acceleration. Arrays of another size are a
-ShapeError. That quaternions have unit length, R in Ad is a rotation, and T and Ad have
-their form is not checked.
+ShapeError, and so is a pose whose quaternion's length is not 1 within 1e-3. That R in
+Ad is a rotation, and T and Ad have their form, is not checked.
 """
 
 from __future__ import annotations

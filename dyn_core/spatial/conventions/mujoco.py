@@ -3,8 +3,8 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin. Arrays of another size raise ShapeError, and so does a
-quaternion of zeros; other lengths of quaternions are not checked.
+body's axes at its origin. Arrays of another size raise ShapeError, and so do a
+quaternion of zeros and a pose whose quaternion's length is not 1 within 1e-3.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
-Arrays of another size are a ShapeError, if no function says otherwise, and so is a
-quaternion of zeros or an R that is no rotation. Other lengths of quaternions are not
-checked.
+Arrays of another size are a ShapeError, if no function says otherwise, and so is a pose
+whose quaternion's length is not 1 within 1e-3, or an R that is no rotation.
 
 Source: TAZZ, section 0.2.
 """
