@@ -91,10 +91,11 @@ def test_joints_that_the_robot_lacks_are_said(tmp_path):
     write_motion(random_motion(arm), tmp_path / "a.csv")  # does not name its robot
     with pytest.warns(DynWarning, match="no moving joints of .* joint7$"):
         read_motion(tmp_path / "a.csv", model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
         read_motion(tmp_path / "a.npz", arm)
         read_motion(tmp_path / "a.npz")
+    assert not issued
 
 
 @pytest.mark.parametrize("name", ["a.mcap", "bag"])
@@ -315,13 +316,14 @@ def test_no_other_columns_are_warned_of(tmp_path):
     """Those of all writers, and what names no joint of the file."""
     text = "t,time,q[joint1],q[joint2],qd[joint1],qd[joint2],load[motor],temp.\n"
     (tmp_path / "a.csv").write_text(text + "0,1,2,3,4,5,6,7\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
         read_motion(tmp_path / "a.csv", dyn.load("two_link"))
         for name in ("arm7", "every_joint"):
             model = dyn.load(name)
             write_motion(random_motion(model), tmp_path / "b.csv")
             read_motion(tmp_path / "b.csv", model)
+    assert not [str(x.message) for x in issued]
 
 
 def test_an_empty_cell_is_not_known(tmp_path):
