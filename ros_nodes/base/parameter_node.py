@@ -404,11 +404,24 @@ class TableNode(FormerTopics):
             ParameterNotDeclaredException: A name is unknown; rclpy itself would not say
                 which.
         """
-        for name in (p.name for p in parameters if not self.has_parameter(p.name)):
-            raise ParameterNotDeclaredException(
-                unknown_name("parameter", name, self._parameters)
-            )
+        for new in (p for p in parameters if not self.has_parameter(p.name)):
+            if not OPTION.fullmatch(new.name) or new.type_ == NOT_SET:
+                raise ParameterNotDeclaredException(
+                    unknown_name("parameter", new.name, self._parameters)
+                )
+            if self.configured:
+                raise ParameterNotDeclaredException(self._only_unconfigured(new.name))
+            self._declare_option(new.name, plain(new.value))
         return [self._retyped(p) for p in parameters]
+
+    def _only_unconfigured(self, name: str) -> str:
+        """Return how to change a parameter of structure in a configured node."""
+        node = self.get_fully_qualified_name()
+        return (
+            f"{name} is structure: clean up first, by dyn lifecycle set {node}"
+            f" deactivate cleanup, then set it, then dyn lifecycle set {node} configure"
+            " activate"
+        )
 
     def _retyped(self, parameter: Parameter) -> Parameter:
         """Return a parameter converted to its declared type.
@@ -445,17 +458,14 @@ class TableNode(FormerTopics):
         """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
-            if spec is None or parameter.type_ == NOT_SET:
+            if spec is None:
                 continue
             value = plain(parameter.value)
             if spec.structure and self.configured and self._differs(spec, value):
-                node = self.get_fully_qualified_name()
-                reason = (
-                    f"{spec.name} is structure: clean up first, by dyn lifecycle set"
-                    f" {node} deactivate cleanup, then set it, then dyn lifecycle set"
-                    f" {node} configure activate"
-                )
+                reason = self._only_unconfigured(spec.name)
                 return SetParametersResult(successful=False, reason=reason)
+            if parameter.type_ == NOT_SET:
+                continue
             try:
                 spec.read(spec.name, value)
                 if doubt := unusual_time(spec, value):
@@ -539,7 +549,7 @@ class TableNode(FormerTopics):
                 SLOT.options.NAME.
         """
         head = f"{slot}.options."
-        names = [name for name in self.specs if name.startswith(head)]
+        names = [name for name in self._parameters if name.startswith(head)]
         return {name.removeprefix(head): self.value(name) for name in names}
 
     def solver(self, slot: str) -> Any:
@@ -560,7 +570,14 @@ class TableNode(FormerTopics):
             return name
         check_solver(f"{slot}.plugin_name", name)
         problem = slot if name == "auto" else None
-        return dyn.solver(name, problem).with_options(**options)
+        try:
+            return dyn.solver(name, problem).with_options(**options)
+        except dyn.UnsupportedError as error:
+            given = ", ".join(f"{slot}.options.{x}" for x in options)
+            raise dyn.UnsupportedError(
+                f"{error}; given are {given}; dyn param delete"
+                f" {self.get_fully_qualified_name()} NAME takes one back"
+            ) from error
 
     def _undeclared(self) -> list[str]:
         """Return the names of start-up parameters that are not declared."""
@@ -578,9 +595,13 @@ class TableNode(FormerTopics):
         """
         for name in self._undeclared():
             if OPTION.fullmatch(name):
-                value = plain(self._parameter_overrides[name].value)
-                doc = "option of the slot's solver; `dyn help SOLVER` lists them"
-                self.declare([Field(name, kind_like(value), doc, "", value)])
+                self._declare_option(name, plain(self._parameter_overrides[name].value))
+
+    def _declare_option(self, name: str, value: Any) -> None:
+        """Declare a solver option, which can be deleted again; see _declare_options."""
+        doc = "option of the slot's solver; `dyn help SOLVER` lists them"
+        self.declare([Field(name, kind_like(value), doc, "", value)])
+        self._descriptors[name].dynamic_typing = True  # rclpy deletes no others
 
     def _check_names(self) -> None:
         """Refuse misspelt parameters; warn once about parameters unknown to all nodes.

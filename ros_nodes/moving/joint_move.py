@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -41,9 +42,11 @@ class Watch:
         reference, error: Latest messages; None before the first.
         moved: Steady time of the last change of the reference [s].
         answers: Lines of the log about trajectories and targets, since `sent`.
-        warning: Phrase with the last other warning of its log since `sent`, or "".
+        warning: Phrase with the last other warning of its log, or "": before `begin`
+            any that the log still has, then those since.
         turning: Names of the joints that the node shifts by whole turns.
-        sent: System time at which the trajectory was sent [s]; infinite before.
+        sent: System time at which the trajectory was sent [s], see begin; infinite
+            before.
 
     Args:
         live: Connection to the nodes.
@@ -53,7 +56,7 @@ class Watch:
     def __init__(self, live: Live, name: str) -> None:
         self.reference: Any = None
         self.error: Any = None
-        self.moved, self.sent = time.monotonic(), float("inf")
+        self.moved, self.sent = time.monotonic(), math.inf
         self.answers: list[str] = []
         self.warning = ""
         self.turning: list[str] = []
@@ -74,13 +77,17 @@ class Watch:
         self.error = message
 
     def _on_log(self, line: Log) -> None:
-        stamp = line.stamp.sec + 1e-9 * line.stamp.nanosec
-        if line.name != self._logger or stamp < self.sent:
+        early = line.stamp.sec + 1e-9 * line.stamp.nanosec < self.sent
+        if line.name != self._logger or (early and self.sent < math.inf):
             return
-        if line.msg.startswith((FOLLOWS, ENDS, *TARGETS)):
+        if not early and line.msg.startswith((FOLLOWS, ENDS, *TARGETS)):
             self.answers.append(line.msg)
         elif line.level >= WARNING:
             self.warning = f"; the node's last warning: {line.msg}"
+
+    def begin(self) -> None:
+        """Note that the target is sent now: what the log said before is over."""
+        self.sent, self.warning = time.time(), ""
 
     def compare(self, topic: str, goal: JointState) -> None:
         """Use a goal as the reference, and joint states of a topic for the error.
@@ -153,8 +160,8 @@ def run(arguments: argparse.Namespace) -> int:
         what = f"reference and error of {name}"
         if not live.until(lambda: watch.reference and watch.error, wait, what):
             raise DynError(
-                f"{name} publishes no reference; valid: an active node with joint"
-                f" states, see dyn lifecycle get {name}"
+                f"{name} publishes no reference; valid: an active node with joint states"
+                f" that no stop holds, see dyn diagnostics {name}{watch.warning}"
             )
         known = watch.reference.name
         wraps = {WRAPS.format(x): x for x in known}
@@ -174,7 +181,8 @@ def run(arguments: argparse.Namespace) -> int:
         if predictive:
             return _to_posture(live, watch, name, arguments, stop)
         message, end = _message(content, arguments.duration or 0.0)
-        published, watch.sent = time.monotonic(), time.time()
+        published = time.monotonic()
+        watch.begin()
         sender.publish(message)
         answered = live.until(lambda: watch.answers, wait, f"an answer of {name}")
         if not answered and watch.moved < published:
@@ -243,7 +251,8 @@ def _to_posture(
     sender = live.node.create_publisher(Float64MultiArray, topic, 1)
     if not live.until(sender.get_subscription_count, wait, f"a subscriber of {topic}"):
         raise DynError(f"{name} does not listen to {topic}")
-    watch.moved, watch.sent = time.monotonic(), time.time()
+    watch.moved = time.monotonic()
+    watch.begin()
     for _ in range(3):
         sender.publish(message)
         live.until(lambda: watch.answers or stop, AGAIN)

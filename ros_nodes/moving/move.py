@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
                 " active node with joint states, model_topics.rate > 0 and, in mode"
-                f" predictive, a link in {FRAME}; see dyn diagnostics {name}"
+                f" predictive, a link in {FRAME}; see dyn diagnostics"
+                f" {name}{watch.warning}"
             )
         goal = np.array(arguments.to, float)
         if (far := float(np.linalg.norm(goal - poses[-1][:3]))) > FAR:
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         turn = arguments.quaternion or poses[-1][3:]
         path = ToolPath(poses[-1], np.r_[goal, turn], arguments.speed, arguments.turn)
         print(f"{path.duration:.1f} s to {goal.tolist()}", flush=True)
-        watch.sent = time.time()
+        watch.begin()
 
         def ended() -> bool:
             """Return whether a signal came; raise DynError if refusals go on."""

@@ -91,6 +91,8 @@ def add_param(parser: argparse.ArgumentParser) -> None:
     verb = _verb(verbs, "set", "give a parameter another value")
     verb.add_argument("name", help="a parameter")
     verb.add_argument("value", help="as YAML has it: 2.5, true, [a, b]")
+    verb = _verb(verbs, "delete", "take back an option of a solver")
+    verb.add_argument("name", help="SLOT.options.NAME")
     verb = _verb(verbs, "describe", "type, range and meaning of parameters")
     verb.add_argument("names", nargs="*", help="parameters; without: all")
     _verb(verbs, "dump", "all values as YAML, for --params-file")

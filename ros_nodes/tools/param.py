@@ -14,6 +14,7 @@ from rcl_interfaces.srv import (
 )
 
 from dyn_core.errors import SettingError, unknown_name
+from ros_nodes.parameters import OPTION
 from ros_nodes.tools.live import Live, connect
 from ros_nodes.tools.parameter_values import (
     KINDS,
@@ -93,28 +94,49 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     Success is printed.
 
     The string is read as a value of the parameter's type; if that is dynamic or not
-    set, of the type of its value; without a value, of the type that the string has.
+    set, of the type of its value; without a value, and for an option of a solver that
+    was not given before, of the type that the string has.
 
     Raises:
         SettingError: There is no such parameter, the value does not fit its type, or
             the node refuses it.
         DynError: The node does not answer.
     """
-    name = arguments.name
-    _require(live, node, [name])
-    (descriptor,) = descriptors(live, node, [name])
-    number = descriptor.type
-    if descriptor.dynamic_typing or number == NOT_SET:
-        number = values(live, node, [name])[name].type
+    name, number = arguments.name, NOT_SET
+    if not OPTION.fullmatch(name) or name in parameter_names(live, node):
+        _require(live, node, [name])
+        (descriptor,) = descriptors(live, node, [name])
+        number = descriptor.type
+        if descriptor.dynamic_typing or number == NOT_SET:
+            number = values(live, node, [name])[name].type
     number, value = typed_value(arguments.value, number, name)
     message = ParameterValue(type=number)
     setattr(message, KINDS[number].field, value)
-    request = SetParameters.Request(parameters=[Parameter(name=name, value=message)])
+    return _send(live, node, Parameter(name=name, value=message), "Setting", "Set parameter successful")
+
+
+def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Delete the parameter `arguments.name`, such as a solver's option; return 0.
+
+    Raises:
+        SettingError: There is no such parameter, or the node needs it.
+        DynError: The node does not answer.
+    """
+    _require(live, node, [arguments.name])
+    return _send(live, node, Parameter(name=arguments.name), "Deleting", "Deleted parameter successfully")
+
+
+def _send(live: Live, node: str, parameter: Parameter, act: str, did: str) -> int:
+    """Request a parameter's value, print the answer and return 0.
+
+    `act` and `did` begin the sentences of a refusal, a SettingError, and of success.
+    """
+    request = SetParameters.Request(parameters=[parameter])
     (result,) = live.call(SetParameters, f"{node}/set_parameters", request).results
     reason = f": {result.reason}" if result.reason else ""
     if not result.successful:
-        raise SettingError(f"Setting parameter failed{reason}", name)
-    print(f"Set parameter successful{reason}")
+        raise SettingError(f"{act} parameter failed{reason}", parameter.name)
+    print(f"{did}{reason}")
     return 0
 
 
@@ -154,6 +176,7 @@ VERBS = {
     "list": _list,
     "get": _get,
     "set": _set,
+    "delete": _delete,
     "describe": _describe,
     "dump": _dump,
 }

@@ -574,6 +574,42 @@ def test_options_of_solvers_act(make):
     )
     assert node.trigger_configure() != good
     assert "no option is called 'x'" in node.failure
+    way = "dyn param delete /computed_torque NAME takes one back"
+    assert f"given are inverse_dynamics.options.x; {way}" in node.failure
+
+
+@pytest.mark.ros
+def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
+    """Not in a configured one, and no parameter that the node needs."""
+    from rclpy.parameter import Parameter
+
+    node, good = make("simulator", {"forward_dynamics.plugin_name": "aba_loops"})
+    name = "forward_dynamics.options.alpha"
+    given, back = Parameter(name, value=7.5), Parameter(name)
+
+    def ask(parameter):
+        try:
+            return node.set_parameters([parameter])[0].reason
+        except Exception as error:  # as the service of parameters does
+            return str(error)
+
+    assert ask(given) == ""
+    assert node.trigger_configure() == good, node.failure
+    assert node.robot.forward_dynamics.options["alpha"] == 7.5
+    for change in (Parameter(name, value=8.5), back):
+        assert f"{name} is structure: clean up first" in ask(change)
+    other = "forward_dynamics.options.beta"
+    assert f"{other} is structure" in ask(Parameter(other, value=1.0))
+    assert node.trigger_cleanup() == good
+    assert ask(back) == ""
+    assert not node.has_parameter(name)
+    assert node.options("forward_dynamics") == {}
+    assert node.trigger_configure() == good, node.failure
+    assert node.trigger_cleanup() == good
+    assert ask(Parameter(name, value=3)) == "", "another type is another option's"
+    assert ask(back) == ""
+    assert "cannot be undeclared" in ask(Parameter("step.plugin_name"))
+    assert "no parameter is called" in ask(Parameter("forward_dynamics.optoins.x"))
 
 
 @pytest.mark.ros

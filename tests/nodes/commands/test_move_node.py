@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -221,6 +222,46 @@ def test_a_motion_that_ends_early_says_why(lines, said, ros, monkeypatch, capsys
         assert joint_move._arrival(live, watch, "/node", content, ends, []) == 1
         out = capsys.readouterr().out
         assert "; the node's last warning: stopped: x\n" in out
+
+
+def test_a_stop_before_the_first_torque_is_told(ros, monkeypatch):
+    """Its line is in the log, which is kept for late listeners; later ones count anew.
+
+    A line on a motion before this one is no answer.
+    """
+    from rcl_interfaces.msg import Log
+
+    from ros_nodes.moving import joint_move
+
+    subscribed = {}
+    node = SimpleNamespace(
+        create_subscription=lambda kind, topic, take, _: subscribed.update(
+            {topic: take}
+        ),
+        create_publisher=lambda *_: SimpleNamespace(get_subscription_count=lambda: 1),
+    )
+
+    def until(done, seconds, what=""):
+        line = "envelope: joint2 is at 2.9 rad"
+        subscribed["/rosout"](Log(name="arm.law", level=40, msg=line))
+        subscribed["/rosout"](Log(name="arm.law", level=20, msg="trajectory dropped"))
+        return bool(done())
+
+    @contextmanager
+    def connect(_):
+        yield SimpleNamespace(node=node, require=lambda x: x, until=until)
+
+    monkeypatch.setattr(joint_move, "connect", connect)
+    asked = SimpleNamespace(node="/arm/law", timeout=0.1)
+    said = "no reference;.*no stop holds, see dyn diagnostics /arm/law; .* warning: env"
+    with pytest.raises(DynError, match=said):
+        joint_move.run(asked)
+    watch = joint_move.Watch(SimpleNamespace(node=node), "/arm/law")
+    until(lambda: True, 0.0)
+    assert (watch.answers, "envelope" in watch.warning) == ([], True)
+    watch.begin()
+    until(lambda: True, 0.0)
+    assert (watch.answers, watch.warning) == ([], "")
 
 
 @pytest.mark.parametrize(
