@@ -274,17 +274,24 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
         def __str__(self) -> str:
             """Return the message for the name, with what is valid instead.
 
-            That is the call that solves the problem of this name, the import of the
-            module of this name, for "show" the call of the viewer, else similar names.
+            That is the call that solves the problem of this name, or of the solver, the
+            import of the module of this name, for "show" the call of the viewer, else
+            similar names.
             """
             from dyn_core import errors, problems
+            from dyn_core.solving.registry import solver, solvers
 
             name = str(self.args[0])
             said = f"module 'dyn_core' has no attribute '{name}'"
+            problem = None
             if name.lower() in problems.names():
                 problem = problems.find(name)
+                name = problem.name
+            elif name in solvers():
+                problem = solver(name).signature
+            if problem:
                 inputs = ", ".join(x.name for x in problem.inputs if not x.optional)
-                way = f'dyn.solver("{problem.name}").build(model)({inputs})'
+                way = f'dyn.solver("{name}").build(model)({inputs})'
                 others = f'dyn.solvers("{problem.name}") lists the solvers'
                 return f"{said}; valid: {way}; {others}"
             from importlib.util import find_spec

@@ -19,6 +19,7 @@ class SolverDescription(Protocol):
     name: str
     signature: Signature
     changed_options: Mapping[str, Any]
+    numbered: Mapping[str, Mapping[int, str]]
 
     def build(self, model: Any, **options: Any) -> Any:
         """Return a Program for the System `model`, built with these options."""

@@ -111,7 +111,7 @@ Options: {options}.
   memory that a call takes, `{macro}_STACK` the stack that it needs at most
 - `{prefix}_check.c`: prints `equal bits` where results are those of Python{check}
 - {packages}`{prefix}.json`: all of the above for programs
-{flags}
+{flags}{numbered}
 {how}SPDX-License-Identifier: {license}
 
 The numbers of the robot are those of its file: model `{model}`, kernel `{kernel}`.
@@ -628,6 +628,10 @@ def readme(
         flags=(_FLAGS if form == "c" and target.is_x86 else "")
         + (_NEWLIB if target.is_arm else "")
         + (f"\n{slow}.\n" if slow else ""),
+        numbered="".join(
+            f"\nEach {what}: {', '.join(f'{k} {word}' for k, word in words.items())}.\n"
+            for what, words in x.numbered.items()
+        ),
         how=_hosts(x, binary) if module else "",
         license=LICENSE,
         model=x.model_hash or "none",

@@ -36,8 +36,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -138,6 +138,7 @@ class Interface:
         options: Options of build as text "name=value, ...", or none; long values are
             shortened.
         limits: Limits of the robot, one for each velocity coordinate.
+        numbered: Words for numbers in outputs, as those of the solver.
         scratch, batch_scratch: Scratch memory of a call of each function [bytes]; 0 if
             it is not exported.
         stack: Upper bound of the stack of a call [bytes] (stack_bound.py).
@@ -163,6 +164,7 @@ class Interface:
     library: str
     options: str = "none"
     limits: tuple[CoordinateLimits, ...] = ()
+    numbered: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     scratch: int = 0
     batch_scratch: int = 0
     stack: int = 0
@@ -268,6 +270,7 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
         _library(),
         options_line({**solver.changed_options, **program.recipe.choices}) or "none",
         limits,
+        solver.numbered,
     )
 
 

@@ -466,9 +466,14 @@ class _Slot:
         """
         program = self.what
         if changed:
+            explicit = (
+                "; valid: a step that is explicit, such as rk4, or semi_implicit_euler"
+                " with implicit=False"
+            )
             raise UnsupportedError(
                 f"slot {self.name}: {program.recipe.solver.name} is a NumpySolver and"
                 f" cannot take {', '.join(changed)} per call"
+                f"{explicit if 'armature' in changed else ''}"
             )
         inputs = self._by_name(program.signature, args)
         values: list[Any] = []

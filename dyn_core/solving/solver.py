@@ -62,6 +62,7 @@ class Solver(ABC, Generic[Built]):
             if it closes them, else for trees.
         former: Name in the last minor version, which still finds it, with a warning.
         changed_options: Options that with_options changed.
+        numbered: Words for numbers in its outputs, by what the number is: for exports.
         valid: By option, a Kind of dyn_core.validation, or a function (model, value)
             that raises for an invalid value; its model is None if it is not known yet.
             Options without a rule must have the type of their default if that is a
@@ -78,6 +79,7 @@ class Solver(ABC, Generic[Built]):
     default: bool = False
     former: str = ""
     changed_options: Mapping[str, Any] = {}
+    numbered: Mapping[str, Mapping[int, str]] = {}
     valid: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **named: Any) -> None:

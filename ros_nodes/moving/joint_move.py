@@ -160,8 +160,8 @@ def run(arguments: argparse.Namespace) -> int:
         what = f"reference and error of {name}"
         if not live.until(lambda: watch.reference and watch.error, wait, what):
             raise DynError(
-                f"{name} publishes no reference; valid: an active node with joint states"
-                f" that no stop holds, see dyn diagnostics {name}{watch.warning}"
+                f"{name} publishes no reference; valid: an active node with joint"
+                f" states that no stop holds, see dyn diagnostics {name}{watch.warning}"
             )
         known = watch.reference.name
         wraps = {WRAPS.format(x): x for x in known}

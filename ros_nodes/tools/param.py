@@ -112,7 +112,13 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     number, value = typed_value(arguments.value, number, name)
     message = ParameterValue(type=number)
     setattr(message, KINDS[number].field, value)
-    return _send(live, node, Parameter(name=name, value=message), "Setting", "Set parameter successful")
+    return _send(
+        live,
+        node,
+        Parameter(name=name, value=message),
+        "Setting",
+        "Set parameter successful",
+    )
 
 
 def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
@@ -123,7 +129,13 @@ def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
         DynError: The node does not answer.
     """
     _require(live, node, [arguments.name])
-    return _send(live, node, Parameter(name=arguments.name), "Deleting", "Deleted parameter successfully")
+    return _send(
+        live,
+        node,
+        Parameter(name=arguments.name),
+        "Deleting",
+        "Deleted parameter successfully",
+    )
 
 
 def _send(live: Live, node: str, parameter: Parameter, act: str, did: str) -> int:

@@ -15,6 +15,7 @@ from dyn_core.cli import main
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import SettingError
 from dyn_core.export import gpu
+from dyn_core.export.cycle.controller_cycle import control_cycle, fault_names
 from dyn_core.export.interface import LICENSE
 
 pytestmark = pytest.mark.skipif(
@@ -243,7 +244,24 @@ def test_an_export_says_with_which_options_it_was_built(tmp_path):
     facts = json.loads((tmp_path / f"{prefix}.json").read_text("utf-8"))
     assert facts["interface"]["options"] == said
     plain = build("rnea", "two_link").export(tmp_path / "rnea", checked=False)
+    assert plain.interface.numbered == {}
     assert plain.interface.options == "none"
+
+
+def test_a_cycle_has_its_statuses_and_faults_beside_it(tmp_path):
+    """README and manifest have a word for each number of a report."""
+    arm = dyn.load("two_link")
+    result = control_cycle("computed_torque_cycle", arm).export(tmp_path)
+    names = fault_names(arm)
+    prefix = result.interface.prefix
+    text = (tmp_path / f"{prefix}_README.md").read_text("utf-8")
+    assert "\nEach status: 0 drives, 1 waits, " in text
+    assert f"\nEach fault: 1 {names[0]}, 2 {names[1]}, " in text
+    assert f", {len(names)} {names[-1]}.\n" in text
+    facts = json.loads((tmp_path / f"{prefix}.json").read_text("utf-8"))
+    numbered = facts["interface"]["numbered"]
+    assert numbered["status"]["6"] == "stopped"
+    assert list(numbered["fault"].values()) == list(names)
 
 
 @pytest.mark.full

@@ -91,7 +91,9 @@ GUESSES = {
     "mass_matrx": "did you mean 'mass_matrix' or",
     "load_urfd": "did you mean 'load_urdf'",
     "FORWARD_DYNAMICS": 'dyn.solver("forward_dynamics").build(model)(q, qd, tau)',
-    "rnea": 'dyn.solver(NAME).build(model)',
+    "rnea": 'dyn.solver("rnea").build(model)(q, qd, qdd)',
+    "crba": 'valid: dyn.solver("crba").build(model)(q)',
+    "aab": 'dyn.solver(NAME).build(model)',
 }  # fmt: skip
 
 

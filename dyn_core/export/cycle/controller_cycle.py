@@ -46,6 +46,7 @@ from dyn_core.export.cycle.cycle_steps import (
     FAULTS,
     STATE_NUMBERS,
     STATE_VECTORS,
+    STATUS,
     Settings,
 )
 from dyn_core.export.cycle.tool_steps import TOOL_STATE
@@ -271,6 +272,10 @@ def control_cycle(
     )
     program = made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
     made.changed_options = changed  # headers of an export tell them
+    made.numbered = {
+        "status": dict(enumerate(STATUS)),
+        "fault": dict(enumerate(fault_names(model), 1)),
+    }
     return program
 
 
