@@ -112,13 +112,7 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     number, value = typed_value(arguments.value, number, name)
     message = ParameterValue(type=number)
     setattr(message, KINDS[number].field, value)
-    return _send(
-        live,
-        node,
-        Parameter(name=name, value=message),
-        "Setting",
-        "Set parameter successful",
-    )
+    return _send(live, node, Parameter(name=name, value=message), "Set")
 
 
 def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
@@ -129,26 +123,21 @@ def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
         DynError: The node does not answer.
     """
     _require(live, node, [arguments.name])
-    return _send(
-        live,
-        node,
-        Parameter(name=arguments.name),
-        "Deleting",
-        "Deleted parameter successfully",
-    )
+    return _send(live, node, Parameter(name=arguments.name), "Delete")
 
 
-def _send(live: Live, node: str, parameter: Parameter, act: str, did: str) -> int:
+def _send(live: Live, node: str, parameter: Parameter, act: str) -> int:
     """Request a parameter's value, print the answer and return 0.
 
-    `act` and `did` begin the sentences of a refusal, a SettingError, and of success.
+    `act` is Set or Delete. SettingError: the node refuses it.
     """
     request = SetParameters.Request(parameters=[parameter])
     (result,) = live.call(SetParameters, f"{node}/set_parameters", request).results
     reason = f": {result.reason}" if result.reason else ""
     if not result.successful:
-        raise SettingError(f"{act} parameter failed{reason}", parameter.name)
-    print(f"{did}{reason}")
+        doing = {"Set": "Setting", "Delete": "Deleting"}[act]
+        raise SettingError(f"{doing} parameter failed{reason}", parameter.name)
+    print(f"{act} parameter successful{reason}")
     return 0
 
 
