@@ -186,13 +186,22 @@ class RobotParts:
     def visual(self) -> list[Part]:
         """Return the visuals of the links.
 
-        Without visuals, return the collision shapes. If fewer than half of the bodies
-        have a collision shape, return rods between joints, and the collision shapes
-        that span less than half of the robot's size along each axis of their body.
-        Without collision shapes, return rods alone.
+        Bodies with mass that have none are named in `notes`. Without any visuals,
+        return the collision shapes. If fewer than half of the bodies have one, return
+        rods between joints, and the collision shapes that span less than half of the
+        robot's size along each axis of their body. Without collision shapes, return
+        rods alone.
         """
         visuals = list(self._visuals())
         if visuals:
+            drawn, model = {part.body for part in visuals}, self.model
+            heavy = (i for i in model.bodies if float(model.I[i].m) > 0.0)
+            if bare := [model.child_links[i] for i in heavy if i not in drawn]:
+                names = ", ".join(bare)
+                self.notes.append(
+                    f"not drawn, without <visual>: {names}; their collision shapes and"
+                    " inertia are"
+                )
             return visuals
         shapes = list(self._collisions(1.0, colors.LINK))
         covered = {part.body for part in shapes}

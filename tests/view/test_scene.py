@@ -329,6 +329,24 @@ def test_small_shapes_are_shown_beside_rods_wherever_they_are():
     assert "collision/l1/0" in {part.name for part in RobotParts(robot).visual()}
 
 
+def test_links_that_nothing_draws_are_named_beside_links_that_are_drawn():
+    """A link with mass and no visual was invisible without a word; a frame may be."""
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" '
+    body += 'ixz="0" iyz="0"/></inertial>'
+    seen = '<visual><geometry><box size="1 1 1"/></geometry></visual>'
+    links = "".join(
+        f'<link name="l{k}">{body * (k < 3)}{seen * (k < 2)}</link>' for k in range(4)
+    )
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="l{k - 1}"/>'
+        f'<child link="l{k}"/></joint>'
+        for k in range(1, 4)
+    )
+    parts = RobotParts(dyn.load(f'<robot name="r">{links}{joints}</robot>'))
+    assert {part.body for part in parts.visual()} == {0, 1}
+    assert [x.split(";")[0] for x in parts.notes] == ["not drawn, without <visual>: l2"]
+
+
 def test_a_missing_mesh_is_noted_and_something_stands_for_it():
     """The collision shape, else a ball; never a failure."""
     text = PRIMITIVES.replace(
