@@ -168,19 +168,10 @@ def _drive(A, u, x, lower, upper, between, row, sign):
 
 
 def _exact(A, b, x, lower, upper, between):
-    """Return x, with the rows between bounds solved again for u = 0.
+    """Return x, clipped, with the rows between bounds solved again for u = 0.
 
-    This removes accumulated rounding errors. The result is clipped to the bounds; x is
-    not changed, and is returned itself if no row is between its bounds.
-
-    Args:
-        A, b: Scaled matrix, (m, m), and free velocity, (m,).
-        x: Scaled impulses, (m,).
-        lower, upper: Bounds of x, (m,).
-        between: Whether each row is between its bounds, (m,).
-
-    Raises:
-        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
+    This removes accumulated rounding errors. x itself is returned if no row is between
+    its bounds; it is not changed.
     """
     C, N = np.flatnonzero(between), np.flatnonzero(~between)
     if not len(C):
