@@ -122,18 +122,9 @@ def admm_compiled(
 
 
 def _scales(layout, A, mu):
-    """Return two lists, m: scales of all rows, 1 / sqrt(response), and T with weights.
+    """Return scales 1 / sqrt(response) of all rows, and T, with friction weights.
 
-    Args:
-        layout: Blocks.
-        A: G + R, (m, m).
-        mu: Friction coefficients, k.
-
-    Returns:
-        Scale of each row: the response is the largest of a contact's rows, or the row's
-        own; a response <= 0 counts as 1. T: these scales, those of tangent rows times
-        their friction weight: 1 in a contact with one coefficient, else coefficient /
-        largest coefficient of the contact.
+    The response is the largest of a contact's rows, or the row's own; <= 0 counts as 1.
     """
     unit, T = [1.0] * layout.m, [1.0] * layout.m
     for block in layout.blocks:
@@ -151,20 +142,11 @@ def _scales(layout, A, mu):
 
 
 def _projected(layout, y, mu, lo, hi, impulse_unit):
-    """Return the projection of scaled impulses on the sets of their blocks, a new list.
+    """Return scaled impulses y projected on the sets of their blocks, a new list.
 
-    A contact is projected on a circular cone with its largest coefficient. Unilateral
-    rows, and contacts of one row, become at least 0; boxes are limited by lo and hi;
-    other rows are unchanged.
-
-    Args:
-        layout: Blocks.
-        y: Impulses divided by their scale, those of tangents also by their friction
-            weights, m.
-        mu: Friction coefficients, k.
-        lo, hi: Bounds of boxes, m [N·s | N·m·s].
-        impulse_unit: Factors from scaled impulses to [N·s | N·m·s], m; lo and hi are
-            divided by them.
+    Entries of y of tangents are also divided by their friction weights: a contact has a
+    circular cone with its largest coefficient. lo, hi [N·s | N·m·s] are divided by
+    impulse_unit.
     """
     y = list(y)
     for block in layout.blocks:
@@ -182,14 +164,7 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
 
 
 def _correction(layout, z, mu):
-    """Return De Saxce's correction, a list, m: mu |z_T| on normal rows, zero on others.
-
-    mu is the largest friction coefficient of the block.
-
-    Args:
-        layout: Blocks.
-        z: Scaled multipliers of the splitting, m.
-        mu: Friction coefficients, k.
+    """Return De Saxce's correction: the largest mu times |z_T| on normal rows, else 0.
 
     Source: LCP-12.
     """
@@ -201,18 +176,10 @@ def _correction(layout, z, mu):
 
 
 def _factored(A, shift):
-    """Return the factors L and 1 / D of A + shift 1 = L D L.T, without pivoting.
+    """Return L and 1 / D of A + shift 1 = L D L.T, without pivoting or checks.
 
-    Pivots are not checked; a pivot of zero gives infinite or NaN factors, on Python
-    floats a ZeroDivisionError.
-
-    Args:
-        A: Symmetric matrix, n lists of n; not changed.
-        shift: Number added to its diagonal.
-
-    Returns:
-        L, n lists of n with the entries below the diagonal (the unit diagonal is stored
-        as zeros, like the upper part); and 1 / D, n.
+    The unit diagonal of L is stored as zeros, like the upper part. A pivot of zero
+    gives infinite or NaN factors, on Python floats a ZeroDivisionError.
     """
     n = len(A)
     L, inverse_scale = [[0.0] * n for _ in range(n)], [0.0] * n

@@ -100,16 +100,11 @@ class InteriorPoint(ContactSolver):
 
 
 def _cones(problem):
-    """Return the constraints C y - d of a problem's scaled impulses y.
+    """Return C, (rows, m), d and sizes of the constraints C y - d of scaled impulses y.
 
-    problem: Problem without free rows, m rows.
-
-    Returns:
-        C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,
-        which come first, for normals of contacts with mu < 1e-3 (the last contact
-        first), finite lower bounds, finite upper bounds; then for every contact the
-        number of rows of its second-order cone, (mu normal, tangents) with the
-        contact's largest mu and d = 0.
+    The first size counts rows C y - d >= 0: normals of contacts with mu < 1e-3 (the
+    last contact first), finite lower, then upper bounds. The others are those of
+    second-order cones (mu normal, tangents), by contact, with its largest mu and d = 0.
     """
     lower, upper = problem.bounds
     eye = np.eye(len(problem.offset))

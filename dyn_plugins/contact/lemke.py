@@ -115,10 +115,7 @@ def pivoted(M, q, change, max_iterations):
 
 
 def _pivot(table, row, column):
-    """Pivot on table[row, column]: change the array `table` in place.
-
-    The row is divided by this entry, and the column is eliminated from all other rows.
-    """
+    """Pivot on table[row, column]: change the array `table` in place."""
     table[row] /= table[row, column]
     factors = table[:, column].copy()
     factors[row] = 0.0
@@ -128,17 +125,10 @@ def _pivot(table, row, column):
 def _leaving(table, column, basis, n):
     """Return the row that leaves the basis, by the lexicographic ratio test.
 
-    A row of the artificial variable z0 wins among equal ratios.
-
-    Args:
-        table: Tableau, (n, 2 n + 2); its last column is the right side.
-        column: Column of the entering variable.
-        basis: Variable of each row: 0 to n - 1 w, n to 2 n - 1 z, 2 n z0.
-        n: Number of rows.
-
-    Returns:
-        The row; None, a ray, if no entry of the column is above 1e-11 times the
-        largest magnitude in it (or times 1, if that is larger).
+    A row of z0 wins among equal ratios. None, a ray: no entry of the column is above
+    1e-11 times the largest magnitude in it (or times 1, if that is larger). The table
+    is (n, 2 n + 2), its last column the right side; basis: 0 to n - 1 w, to 2 n - 1 z,
+    2 n z0.
     """
     d = table[:, column]
     rows = np.flatnonzero(d > PIVOT * max(1.0, float(np.abs(d).max())))
@@ -162,14 +152,7 @@ def _leaving(table, column, basis, n):
 def _values(initial, basis, n):
     """Return z >= 0 of a basis, (n,), solved from the initial tableau.
 
-    A singular basis is solved by least squares; negative values become 0. Variables
-    that are not in the basis are 0.
-
-    Args:
-        initial: Tableau before the first pivot, (n, 2 n + 2), with q as its last
-            column.
-        basis: Variable of each row: 0 to n - 1 w, n to 2 n - 1 z, 2 n z0.
-        n: Number of rows.
+    A singular basis is solved by least squares; negative values become 0.
     """
     try:
         x = np.linalg.solve(initial[:, basis], initial[:, -1])
@@ -241,18 +224,10 @@ def polyhedral(problem, facets):
 
 
 def _directions(block, mu, m, facets):
-    """Return the facet directions D of a contact's friction cone.
+    """Return a list of the facet directions D, (m,), of a contact's cone, scaled by mu.
 
-    Args:
-        block: Block of a contact.
-        mu: Friction coefficients of all blocks, k.
-        m: Number of rows.
-        facets: Number of directions for two successive tangent rows with the same
-            coefficient; another tangent row has two, + and -.
-
-    Returns:
-        List of vectors (m,), scaled by mu, in the order of the tangent rows and of
-        increasing angle from 0; zero in all other rows.
+    Two successive tangent rows with the same coefficient have `facets` of them, by
+    increasing angle from 0; another tangent row has two, + and -.
     """
     mu_block = [mu[c] for c in block.coefficients]
     rows, k, directions = list(block.tangent), 0, []
@@ -270,10 +245,7 @@ def _directions(block, mu, m, facets):
 
 
 def _even(layout, facets):
-    """Raise UnsupportedError unless `facets` is an even int, 4 or more.
-
-    `layout` is ignored.
-    """
+    """Raise UnsupportedError unless `facets` is an even int, 4 or more."""
     if not isinstance(facets, int) or facets < 4 or facets % 2:
         raise UnsupportedError(
             f"lemke: facets {shown(facets)}; valid: an even number, 4 or more"

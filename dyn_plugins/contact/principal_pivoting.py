@@ -117,22 +117,10 @@ def pivot(problem, max_iterations):
 
 
 def _drive(A, u, x, lower, upper, between, row, sign):
-    """Return the impulses after driving one row until a row changes sets.
+    """Return impulses after driving one row until a row changes sets, and whether done.
 
-    Args:
-        A: Scaled matrix, (m, m).
-        u, x: Scaled velocities and impulses, (m,); not changed.
-        lower, upper: Bounds of x, (m,).
-        between: Whether each row is between its bounds, (m,); changed in place.
-        row: Row that is changed.
-        sign: Direction of its change, 1 or -1.
-
-    Returns:
-        The new impulses, and whether the law of `row` holds; None if the step is
-        unbounded: the problem has no solution.
-
-    Raises:
-        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
+    None if the step is unbounded: the problem has no solution. `between`, whether rows
+    are between their bounds, is changed in place; sign is the direction, 1 or -1.
     """
     C = np.flatnonzero(between)
     change = np.zeros(len(x))
@@ -168,19 +156,10 @@ def _drive(A, u, x, lower, upper, between, row, sign):
 
 
 def _exact(A, b, x, lower, upper, between):
-    """Return x, with the rows between bounds solved again for u = 0.
+    """Return x, clipped, with the rows between bounds solved again for u = 0.
 
-    This removes accumulated rounding errors. The result is clipped to the bounds; x is
-    not changed, and is returned itself if no row is between its bounds.
-
-    Args:
-        A, b: Scaled matrix, (m, m), and free velocity, (m,).
-        x: Scaled impulses, (m,).
-        lower, upper: Bounds of x, (m,).
-        between: Whether each row is between its bounds, (m,).
-
-    Raises:
-        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
+    This removes accumulated rounding errors. x itself is returned if no row is between
+    its bounds; it is not changed.
     """
     C, N = np.flatnonzero(between), np.flatnonzero(~between)
     if not len(C):

@@ -103,10 +103,7 @@ def projected_gauss_seidel(
 
 
 def _between(layout, relaxation):
-    """Raise UnsupportedError unless `relaxation` is a number in (0, 2), ends excluded.
-
-    With any other relaxation, sweeps cannot converge. `layout` is ignored.
-    """
+    """Refuse a `relaxation` outside (0, 2), with which sweeps cannot converge."""
     if not is_finite(relaxation) or not 0 < relaxation < 2:
         raise UnsupportedError(
             f"projected_gauss_seidel: relaxation {shown(relaxation)}; valid: between 0"
@@ -121,12 +118,6 @@ def _rates(layout, A, mu, relaxation):
     block of A, without weights. More tangents, in an ellipsoid, have one over the row
     sum of |A| with friction weights, a bound with which the iteration does not diverge.
     Values <= 0 of A_ii, of the eigenvalue or of the sum count as 1.
-
-    Args:
-        layout: Blocks.
-        A: G + R, (m, m).
-        mu: Friction coefficients, k.
-        relaxation: Factor of each step.
     """
     rates = [relaxation / where(A[i][i] > 0.0, A[i][i], 1.0) for i in range(layout.m)]
     for block in layout.contacts:
@@ -146,11 +137,7 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Return a copy of the impulses `warm`, a list, m, with boxes clipped to lo and hi.
-
-    All rows of other blocks are copied unchanged, unilateral ones too. layout: Blocks;
-    lo, hi: bounds, m, read for boxes only.
-    """
+    """Return a copy of the impulses `warm`, with boxes alone clipped to lo and hi."""
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:
@@ -164,13 +151,6 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
     Rows follow each other, each with the new impulses of the rows before. Of a contact,
     the normal row comes first, then all tangents at once, projected to its friction.
-
-    Args:
-        block: Block.
-        x: Impulses of all rows, m; only those of the block are changed.
-        A, b: G + R, (m, m), and free velocity, m.
-        mu, lo, hi: Friction coefficients, k, and bounds of boxes, m.
-        rates: Steps from _rates, m.
     """
     for i in block.all if block.kind != "contact" else [block.start]:
         step = x[i] - rates[i] * (row_times(A[i], x) + b[i])

@@ -11,10 +11,7 @@ from dyn_plugins.contact._on_rows import solve_arrays
 
 
 def _between(layout, impedance):
-    """Raise UnsupportedError unless `impedance` is a number in (0, 1), ends excluded.
-
-    `layout` is ignored.
-    """
+    """Raise UnsupportedError unless `impedance` is between 0 and 1, ends excluded."""
     if not isinstance(impedance, (int, float)) or not 0 < impedance < 1:
         raise UnsupportedError(
             f"soft_contact: impedance {shown(impedance)}; valid: between 0 and 1"

@@ -93,10 +93,7 @@ def placed_bodies(model, X, S):
 
 
 def _from_body(X, subspace):
-    """Return a motion subspace in the coordinates from which X transforms to the body.
-
-    subspace: The same one, in body coordinates.
-    """
+    """Return a body's motion subspace in the coordinates from which X leads to it."""
     up = X.inverse
     return MotionSubspace(up @ column for column in subspace)
 
@@ -296,23 +293,13 @@ def _larger(a, x):
 
 
 def _along_slip(rows, s):
-    """Return a list: quantities of rows n, t1, t2 rotated to n, slip, and across slip.
-
-    Slip is s1 t1 + s2 t2, across slip s1 t2 - s2 t1, with s = (s1, s2).
-
-    Args:
-        rows: Three numbers or vectors, of the rows n, t1, t2.
-        s: Direction of slip in t1, t2, of unit length.
-    """
+    """Return rows n, t1, t2 turned to n, slip s1 t1 + s2 t2, across s1 t2 - s2 t1."""
     n, a, b = rows
     return [n, a * s[0] + b * s[1], b * s[0] - a * s[1]]
 
 
 class _ContactPlace(NamedTuple):
-    """Geometry of a contact: centre c, C (None: zero), normal n.
-
-    mask: 1.0 if the contact takes part in the step, else 0.0.
-    """
+    """A contact's centre c, C (None: zero), normal n; mask: 1.0 if it takes part."""
 
     c: Vector
     C: Any
@@ -320,10 +307,9 @@ class _ContactPlace(NamedTuple):
     mask: Any
 
     def shift(self, h):
-        """Return the displacement of the contact's point as its body moves by h.
+        """Return the displacement of the contact's point as its body moves by h, small.
 
-        The point lies midway between the surfaces; `mask` is not applied. h: small
-        Motion, in the coordinates of c and n.
+        The point lies midway between the surfaces; `mask` is not applied.
         """
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:
@@ -335,12 +321,8 @@ class _ContactPlace(NamedTuple):
 
             g = V x* f + (c x y + C.T y; y),   y = P (axis x V.ang)
 
-        s displaces the body, see the module. A contact with mask 0 has y = 0.
-
-        Args:
-            V: Velocity of the body, a Motion in the base's axes.
-            f: Row of the contact's Jacobian, a Force; `mask` is not applied to it.
-            axis: Unit vector of the row.
+        s displaces the body, see the module. A contact with mask 0 has y = 0; `mask` is
+        not applied to f. V is in the base's axes.
         """
         y = cross3(axis, V.ang)
         y = (y - self.n * (self.n @ y * 0.5)) * self.mask
@@ -353,10 +335,7 @@ class _ContactPlace(NamedTuple):
 class _ImpulseLoad(NamedTuple):
     """Function D of a contact, called with a Motion.
 
-    Attributes:
-        place: Geometry of the contact.
-        push: Its impulse, base axes [N·s].
-        wrench: The impulse's wrench about the origin [N·m·s; N·s].
+    push: impulse, base axes [N·s]; wrench: its wrench about the origin [N·m·s; N·s].
     """
 
     place: _ContactPlace
@@ -370,17 +349,10 @@ class _ImpulseLoad(NamedTuple):
 
 
 def _rolling(model, solved, world, links):
-    """Return for each contact the derivative of its point by a rotation of the body.
+    """Return for each of solved.touching the slope of its point by a body rotation.
 
-    Args:
-        model: Robot.
-        solved: SolvedContacts, in which all points have rows.
-        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
-
-    Returns:
-        List in the order of solved.touching: a 3 x 3 Matrix in body coordinates for
-            points that move along the rim of a cylinder; None for points fixed to the
-            body.
+    It is a 3 x 3 Matrix in body coordinates for points that move along the rim of a
+    cylinder; None for points fixed to the body. All points must have rows in `solved`.
     """
     turns, normals = [], iter(contact.forces[0].lin for contact in solved.touching)
     for half, placed in pairs(model, world, links):

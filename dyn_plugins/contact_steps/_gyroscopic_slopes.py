@@ -71,13 +71,10 @@ class GyroscopicSlopes:
         return self._by_inertia(changes) - self.by_tau @ C_p
 
     def _by_inertia(self, changes):
-        """Return the derivatives of the gyroscopic change along changes of H.
+        """Return the slopes of the gyroscopic change, nv rows, along changes of H.
 
-        A Matrix, nv x number of changes. Only changes of the blocks of root joints
-        count; zeros if no root joint has more than one coordinate.
-
-        changes: List of dicts (row, column) -> change of the entry of H, with both
-            triangles; missing entries: 0.
+        Each change is a dict (row, column) -> change of the entry, with both triangles.
+        Only blocks of root joints count.
         """
         if not turns(self._model):
             return Matrix.zeros(self._model.nv, len(changes))
@@ -102,25 +99,16 @@ def turns(model):
 
 
 def _roots(model):
-    """Return the indices of the bodies whose joints connect them to the base.
-
-    Followers, which take their position from another joint, are left out.
-    """
+    """Return the bodies whose joints connect them to the base, without followers."""
     return [i for i in model.independent if model.parent[i] == 0]
 
 
 def _inertia_rates(model, q):
-    """Return the derivatives of the blocks of H of root joints by each coordinate.
+    """Return, by coordinate, dicts (row, column) -> slope of H in root joints' blocks.
 
     A joint displaces the composite inertia of its body by s, as seen in the axes of the
-    parent. The derivatives by root joints' own coordinates are zero: these joints move
-    their own axes, too.
-
-    q: Joint positions, nq.
-
-    Returns:
-        List, nv, of dicts (row, column) -> derivative of the entry of H, with both
-        triangles; missing entries are zero.
+    parent. The derivatives by root joints' own coordinates are zero (missing): these
+    joints move their own axes, too.
     """
     X, S, IC = [None], [None], list(model.I)
     for i, q_i in zip(model.bodies, split_q(model, q)[1:], strict=True):
@@ -148,10 +136,7 @@ def _inertia_rates(model, q):
 
 
 def _moved_inertia(I, s):
-    """Return the derivative of a RigidInertia I as its body moves by s, a Motion.
-
-    The result is a RigidInertia with mass 0.
-    """
+    """Return the derivative, of mass 0, of a RigidInertia as its body moves by s."""
     turn = skew(s.ang) @ I.I.full()
     shift = Matrix([a * b for b in s.lin] for a in I.h)
     along = Matrix.identity(3) * (I.h @ s.lin)

@@ -157,12 +157,7 @@ def inside_by_others(contacts, T):
 
 
 def _combined(rows, weights):
-    """Return the weighted sum of one or more Rows, as a Row.
-
-    Args:
-        rows: Rows.
-        weights: One number for each row.
-    """
+    """Return the weighted sum of one or more Rows, as a Row."""
     parts = zip(*rows, strict=True)
     return Row(
         *(total(x * w for x, w in zip(part, weights, strict=True)) for part in parts)
@@ -170,14 +165,10 @@ def _combined(rows, weights):
 
 
 def _orthonormal(columns):
-    """Return orthonormal vectors that span the columns, by Gram-Schmidt.
+    """Return orthonormal vectors that span the columns, by Gram-Schmidt, and the rank.
 
-    Args:
-        columns: List of Vectors; one counts as dependent if its part orthogonal to the
-            ones before is at most 1e-7 of its length.
-
-    Returns:
-        List of a vector for each column, zero for a dependent column; and the rank.
+    A column whose part orthogonal to the ones before is at most 1e-7 of its length is
+    dependent: its vector is zero.
     """
     basis, rank = [], 0.0
     for column in columns:
@@ -292,10 +283,7 @@ class MovingContacts:
         self._collect_rows(_bias_slopes(rule, solved, dt, parts.rule_options, sides))
 
     def _collect_momentum(self):
-        """Set the terms in the equation of motion: drag, by_q, by_mu and by_gap.
-
-        drag and by_q are nv x nv, by_mu and by_gap have a column for each contact.
-        """
+        """Set the terms in the equation of motion: drag, by_q, by_mu and by_gap."""
         model, n = self.model, self.model.nb + 1
         M, K = [None] * n, [None] * n
         for x in self.contacts:
@@ -315,14 +303,10 @@ class MovingContacts:
         self.by_gap = _transposed(by_gap, model.nv)
 
     def _blocks(self, M, K):
-        """Return the blocks of J.T (M J + K Psi), and the lower blocks of J.T K J.
+        """Return dicts of the blocks of J.T (M J + K Psi), and lower ones of J.T K J.
 
-        Args:
-            M, K: Six columns, Forces, of each body, by body; None in both for zero. The
-                columns of children are added to the entries of their parents, in place.
-
-        Returns:
-            Two dicts (body, body) -> Matrix; blocks without an entry are zero.
+        M, K: six Forces by body, or None; columns of children are added to their
+        parents' entries, in place.
         """
         model, S, Psi = self.model, self.placed.S, self.Psi
         by_q, drag = {}, {}
@@ -342,10 +326,7 @@ class MovingContacts:
         return by_q, drag
 
     def _path(self, i):
-        """Return a list of the bodies from i to the base whose joints can move.
-
-        Body i is first, if its joint can move.
-        """
+        """Return the bodies whose joints can move, from i, included, to the base."""
         path = []
         while i:
             if len(self.placed.S[i]):
@@ -354,12 +335,9 @@ class MovingContacts:
         return path
 
     def _row(self, i, force, *others):
-        """Return the joint forces of a force on body i, a list of nv: J.T force.
+        """Return J.T force, a list of nv; force: on body i, coordinates of `placed`.
 
-        Args:
-            i: Index of the body.
-            force: Force in the coordinates of `placed`, multiplied with its subspaces.
-            others: Further pairs of a Force and subspaces by body, which are added.
+        others: Further pairs of a Force and subspaces by body, which are added.
         """
         model, row = self.model, [0.0] * self.model.nv
         pairs = [(force, self.placed.S), *others]
@@ -373,10 +351,7 @@ class MovingContacts:
         return row
 
     def _collect_rows(self, slopes):
-        """Set A, C, c_q, c_v, c_gap and dependent, body by body; update at_border.
-
-        A, C, c_q and c_v are lists of rows of nv numbers, the rows of c_gap have a
-        number for each contact; dependent is a number. at_border can only become true.
+        """Set A, C, c_q, c_v, c_gap, dependent by body; at_border can become true.
 
         slopes: For each contact, derivatives of its bias by gap and by approach.
         """
@@ -432,18 +407,10 @@ def gap_sides(contacts, gaps):
 
 
 def _bias_slopes(rule, solved, dt, options, sides):
-    """Return a list of pairs: derivatives of contacts' biases by gap and by approach.
+    """Return pairs of the slopes of contacts' biases by gap [(m/s)/m] and by approach.
 
-    Units are (m/s)/m and 1. Contacts that take no part in the step have zeros; the
-    derivative by approach is 0 without restitution.
-
-    Args:
-        rule: Function of contact_biases.py.
-        solved: SolvedContacts.
-        dt: Step [s].
-        options: Options of the rule, by name.
-        sides: Result of gap_sides: whether each gap is zero, and on which side of zero
-            the derivative by gap is taken then.
+    Contacts that take no part have zeros; the slope by approach is 0 without
+    restitution. sides: result of gap_sides.
     """
     slopes = []
     for contact, motions, active, (at_zero, above) in zip(
@@ -478,12 +445,7 @@ def _applied(columns, motion):
 
 
 def _loads(S, Psi, M, K):
-    """Return the columns of M S + K Psi and of K S, two lists of Forces.
-
-    Args:
-        S, Psi: Motion subspace of a joint, and its rates.
-        M, K: 6 x 6 matrices, each a list of six columns, which are Forces; not None.
-    """
+    """Return the columns of M S + K Psi and of K S, two lists of Forces."""
     pairs = list(zip(S, Psi, strict=True))
     load = [_applied(M, s) + _applied(K, psi) for s, psi in pairs]
     return load, [_applied(K, s) for s in S]
@@ -541,14 +503,9 @@ def constrained(inverse, momentum, moving):
 
 
 def _disagree(moving, by_q):
-    """Return the condition that an active row is violated by the derivatives by q.
+    """Return whether the derivatives by q violate an active row, for one displacement.
 
-    One fixed displacement of q is tested. The error of a row may be 1e-7 of the largest
-    right side.
-
-    Args:
-        moving: The MovingContacts, with the rows A and right sides c_q.
-        by_q: Derivative of u by q, nv x nv.
+    The error of a row may be 1e-7 of the largest right side.
     """
     # A fixed, irregular displacement stands for all of them.
     along = Vector(math.cos(1.0 + j) for j in range(moving.model.nv))

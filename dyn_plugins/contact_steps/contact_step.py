@@ -180,15 +180,9 @@ def impulses_of_all(shapes, impulses):
 
 
 def _by_shape(changes, impulses):
-    """Return impulses to which a function is applied shape by shape.
+    """Return impulses, three for each point, to which functions are applied by shape.
 
-    Args:
-        changes: Pairs (function of a list of triples, number of points), by shape. The
-            function gets one triple for each point.
-        impulses: Impulses, three for each point, shape after shape.
-
-    Returns:
-        Vector of the triples that the functions return.
+    changes: Pairs (function of a list of triples, number of points), by shape.
     """
     first, changed = 0, []
     for change, count in changes:
@@ -294,16 +288,7 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
 def _velocity_and_outputs(rule, inputs, parts):
     """Return the velocity after the step, along the initial axes, and other outputs.
 
-    Args:
-        rule: Function of contact_biases.py: which contacts are active, and their bias.
-        inputs: StepInputs.
-        parts: Dict of slots and options of contact_euler, by name.
-
-    Returns:
-        Velocity, nv; and a tuple of impulses, gaps, residuals, iterations and status.
-
-    Raises:
-        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+    The latter are a tuple of impulses, gaps, residuals, iterations and status.
     """
     solved = solved_contacts(rule, inputs, StepParts.of(**parts), deepest=True)
     return solved.velocity, solved.outputs
@@ -647,12 +632,7 @@ class ContactStep(TracedSolver):
     """
 
     def _adapter(self, model, common, chosen):
-        """Return the Adapter of the algorithm for a model, and check solver_options.
-
-        `common` are the options of every build, `chosen` the slots and options given.
-        Raises UnsupportedError for an option in solver_options that is unknown or not
-        valid; errors of TracedSolver._adapter pass through.
-        """
+        """Return the Adapter of the algorithm for a model; check solver_options."""
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver
         check_options(solver, adapter.options["solver_options"])

@@ -185,16 +185,9 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
 
 
 def _advance_slopes(model, q, u, dt):
-    """Return the derivatives of the state after moving for dt at the velocity u.
+    """Return slopes of position and velocity after dt at u, along the axes at q.
 
-    Args:
-        model: Robot.
-        q, u: Joint positions, nq, and velocity along their axes, nv.
-        dt: Time [s].
-
-    Returns:
-        Two pairs of JointBlocks, derivatives of position and of velocity: the first
-        pair by q, the second by u.
+    Two pairs of JointBlocks: by q, and by u.
     """
 
     def along(q, u):
@@ -208,18 +201,7 @@ def _advance_slopes(model, q, u, dt):
 def _of_step(rule, inputs, parts):
     """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
 
-    Args:
-        rule: Function of contact_biases.py: which contacts are active, and their bias.
-        inputs: StepInputs; q is moved by inputs.remaining of the step.
-        parts: Dict of slots and options of contact_euler_derivatives, by name.
-
-    Returns:
-        q_next, qd_next, A, B, dx_dp, dx_dmu, dx_dgap, impulses, gaps, modes, status and
-        not_differentiable; A is by the state of `inputs`.
-
-    Raises:
-        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
-        SingularError: The inertia of a joint is zero; a Program raises it when it runs.
+    q is moved by inputs.remaining of the step; A is by the state of `inputs`.
     """
     solved, modes, flag, slopes = _velocity_slopes(rule, inputs, **parts)
     model, q, duration = inputs.model, inputs.q, inputs.dt * inputs.remaining
@@ -244,23 +226,9 @@ def _of_step(rule, inputs, parts):
 def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
-    Args:
-        rule: Function of contact_biases.py: which contacts are active, and their bias.
-        inputs: StepInputs.
-        derivatives, by_parameters: Slots of inverse dynamics.
-        paths: Parameter paths of dp; empty: the derivative by parameters has no
-            columns.
-        parts: The slots and options of contact_euler.
-
-    Returns:
-        SolvedContacts; modes of the contacts (0 separate, 1 stick, 2 slip);
-        not_differentiable, 0.0, 1.0 or 2.0 as in contact_euler_derivatives; and a tuple
-        of the derivatives of u by q, qd, tau, parameters, friction coefficients and
-        gaps, nv rows each.
-
-    Raises:
-        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
-        SingularError: The inertia of a joint is zero; a Program raises it when it runs.
+    modes: 0 separate, 1 stick, 2 slip; not_differentiable: 0.0, 1.0 or 2.0 as in
+    contact_euler_derivatives. The derivatives are by q, qd, tau, parameters (no columns
+    without paths), friction coefficients and gaps, nv rows each.
     """
     parts = StepParts.of(**parts)
     solved = solved_contacts(rule, inputs, parts)
@@ -301,11 +269,7 @@ def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
 def _changes_by_parameters(model, gyroscopic, slopes):
     """Return the derivative of the gyroscopic change by np parameters, nv x np.
 
-    Args:
-        model: Robot.
-        gyroscopic: GyroscopicSlopes.
-        slopes: Function of the acceleration, nv: derivative of inverse dynamics by the
-            parameters, nv x np.
+    slopes: Derivative of inverse dynamics by the parameters, of the acceleration.
     """
     C_p, columns = slopes(Vector.zeros(model.nv)), []
     for k in range(6):
@@ -344,13 +308,7 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports: "m" and "c" of a contact step, "nx" and "np".
-
-    nx is 2 nv, np the number of parameters of all paths. UnsupportedError: a shape is
-    no sphere, capsule, box or cylinder.
-
-    options: Options of the solver; world, links and paths are read.
-    """
+    """Return the sizes of the Ports: m and c of a contact step, nx = 2 nv, and np."""
     return {**sizes(model, options), **step_sizes(model, options)}
 
 

@@ -92,7 +92,7 @@ def _rates(model, q, u):
 
     They are derivatives of the bodies' velocities by the positions of their joints, not
     by time; Psi as in moving_rates, in the order of contact_terms, [angular; linear] of
-    the point at the world's origin. q, u: Positions, nq, and velocity, nv.
+    the point at the world's origin.
     """
     q, u, X_0 = (
         split_q(model, q),
@@ -143,11 +143,7 @@ def moved_state_slopes(model, q, u, dt, correction):
 
 
 def _sizes(model, _):
-    """Return the sizes of the Ports: nx = 2 nv, and nc.
-
-    nc is the number of columns of the motion subspaces of all joints, followers
-    included (see columns_of).
-    """
+    """Return the sizes of the Ports: nx = 2 nv, and nc, with followers' columns."""
     return {"nc": len(structure(model).column_place), "nx": 2 * model.nv}
 
 

@@ -88,19 +88,10 @@ def contact_terms(
 
 
 def _ball_limits(model, q):
-    """Return the limits of all limited ball joints, a list of pairs (row, gap).
+    """Return pairs (row, gap) of all finite limits of ball joints, joint by joint.
 
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-
-    Returns:
-        For each finite limit, joint by joint (swing, lower twist, upper twist):
-        derivative of the gap by the velocity, nv; and the gap, negative beyond the
-        limit [rad].
-
-    Raises:
-        SingularError: The swing of a joint is pi; a Program raises it when it runs.
+    Of a joint swing, lower twist, upper twist; row: slope of the gap by the velocity,
+    nv; the gap is negative beyond the limit [rad].
     """
     limits = []
     for i in limited_balls(model):
@@ -112,16 +103,10 @@ def _ball_limits(model, q):
 
 
 def _geometry(model, q):
-    """Return the poses of all bodies and all motion columns.
+    """Return the poses of all bodies, (nb + 1) x 12, and all motion columns, nc x 6.
 
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-
-    Returns:
-        Poses, (nb + 1) x 12, the world's first: rotation to the world, row by row, and
-            origin; and columns, nc x 6, in the order of columns_of, [angular; linear]
-            of the point at the world's origin.
+    Poses, the world's first: rotation to the world, row by row, and origin; columns, in
+    the order of columns_of: [angular; linear] of the point at the world's origin.
     """
     q = split_q(model, q)
     X_0 = transforms(model, q)
@@ -138,18 +123,10 @@ def _geometry(model, q):
 
 
 def _factor(model, tables, A):
-    """Return the rows of L of A = L.T L, and one over its diagonal.
+    """Return L of A = L.T L, dicts column -> entry below the diagonal, and 1 / L_kk.
 
-    Args:
-        model: Robot.
-        tables: Structure of its coordinates; only entries of its pattern are computed.
-        A: Matrix in the order of elimination, lists; its lower triangle is read and
-            overwritten.
-
-    Returns:
-        L: for each row a dict column -> entry below the diagonal; 1 / L_kk, nv. A pivot
-        not above its joint's tolerance is a SingularError in the running Program; NaN
-        passes.
+    A is in the order of elimination; its lower triangle is overwritten. A pivot not
+    above its joint's tolerance is a SingularError in the running Program; NaN passes.
     """
     n = model.nv
     tolerances, names = coordinate_pivots(model)
@@ -170,13 +147,7 @@ def _factor(model, tables, A):
 
 
 def _solve(tables, L, over, b):
-    """Return x of L.T L x = b, nv numbers in the order of elimination.
-
-    Args:
-        tables: Structure of the coordinates.
-        L, over: Result of _factor.
-        b: Right side, nv numbers in the order of elimination; not changed.
-    """
+    """Return x of L.T L x = b, nv numbers in the order of elimination, like b."""
     x = list(b)
     for k in reversed(range(len(x))):
         x[k] = x[k] * over[k]
@@ -192,11 +163,9 @@ def _solve(tables, L, over, b):
 def _sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
-    "nr": rows of loops and, with the option ball_limits, of the finite limits of ball
-    joints. "poses": nb + 1. "nc": columns of Structure, nv or more, as a follower has
-    columns of its own. "nl": entries of the factor, with its diagonal.
-
-    options: Options of the solver; ball_limits is read.
+    "nr": rows of loops and, with the option ball_limits, of finite limits of ball
+    joints. "nc": nv or more, as a follower has columns of its own. "nl": entries of the
+    factor, with its diagonal.
     """
     tables = structure(model)
     balls = limited_balls(model) if options["ball_limits"] else ()

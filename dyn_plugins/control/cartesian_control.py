@@ -372,12 +372,10 @@ def turned(R, six):
 
 
 def _reference(pose_ref):
-    """Return the rotation matrix, 3 x 3, and the position, 3, of a reference pose.
+    """Return the rotation matrix, to the base's axes, and position of a reference pose.
 
-    The matrix turns vectors from the axes of the pose to those of the base. pose_ref:
-    Position [m], then quaternion x, y, z, w. A quaternion whose length is not 1 within
-    0.001 raises QuaternionError when the Program runs; NaN passes. Others are
-    normalised.
+    pose_ref: Position [m], then quaternion x, y, z, w. Its length must be 1 within
+    0.001, else QuaternionError in the Program; NaN passes. It is normalised.
     """
     quaternion = Vector(pose_ref[k] for k in range(3, 7))
     square = quaternion @ quaternion

@@ -140,15 +140,7 @@ def motions(model, q, qd, qdd, f_ext):
 
 
 def _slopes(joint, up, q):
-    """Return the derivatives of S by each coordinate, a tuple; () for joints in series.
-
-    The derivatives are MotionSubspaces in the coordinates to which `up` leads.
-
-    Args:
-        joint: Joint.
-        up: Transform from the body to the coordinates of the result.
-        q: Position of the joint.
-    """
+    """Return the slopes of S by each coordinate, where `up` leads; () for a series."""
     if joint.series is not None:
         return ()
     return tuple(up @ dS_k for dS_k in joint.S_slopes(q))
@@ -174,13 +166,7 @@ class Weighted:
 
 
 def _weighted_motions(model, m, weights):
-    """Return the Weighted of a state under weights as joint rates.
-
-    It has, by body, the motion of its parent, the derivatives of its own one, and sums
-    over the body and its descendants, in the frame of `m`, that of the first body of
-    its branch; entry 0 is not used. m: Motions of the state; weights: By body, the
-    weights of its joint's coordinates.
-    """
+    """Return the Weighted under `weights` as joint rates, in the frames of `m`."""
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]
     for i in model.bodies:
@@ -258,14 +244,9 @@ def second_derivatives(model, m, state, weights):
 
 
 def _groups(chain, paths):
-    """Return the coordinates of a chain in groups of whole joints, a list of lists.
+    """Return a chain's coordinates, entries of `paths`, in groups of whole joints.
 
-    They are the entries of `paths` at their own bodies. A group has at least six
-    coordinates; the last one may have fewer. A chain without coordinates has no groups.
-
-    Args:
-        chain: Bodies of the chain, parents first.
-        paths: Result of `paths_of`.
+    A group has at least six coordinates; the last one may have fewer.
     """
     groups = [[]]
     for i in chain:
@@ -276,17 +257,10 @@ def _groups(chain, paths):
 
 
 def _products(m, w, path, members):
-    """Return the products for coordinates j of a path (rows) and k of its end.
+    """Return the products for coordinates j of a path (rows) and k of its end, members.
 
-    Args:
-        m: Motions.
-        w: Weighted.
-        path: Coordinates from the base on.
-        members: Its last coordinates.
-
-    Returns:
-        Six Matrices: by j, then k, for qq, q qd, qd qd, q qdd; by k, then j, for q qd
-        and q qdd. They are valid where j is at or above k.
+    Six Matrices: by j, then k, for qq, q qd, qd qd, q qdd; by k, then j, for q qd and q
+    qdd. They are valid where j is at or above k.
     """
 
     def columns(part, coordinates):
@@ -324,13 +298,8 @@ def _products(m, w, path, members):
 def _added(total, pairs, negative=False):
     """Return the Matrix total + sum of left.T right; minus that sum if `negative`.
 
-    `total` itself is returned if no pair is left.
-
-    Args:
-        total: Matrix.
-        pairs: Pairs of lists of vectors; a pair whose left vectors are zeros is
-            skipped.
-        negative: Whether the sum is subtracted.
+    Pairs of lists whose left vectors are zeros are skipped; without others it is
+    `total` itself.
     """
     pairs = [(left, right) for left, right in pairs if not all(map(are_zero, left))]
     if not pairs:
@@ -343,13 +312,7 @@ def _added(total, pairs, negative=False):
 def _change(m, w, i):
     """Return the derivatives of P by q, of Q by q and of -Q by qd, for joint i.
 
-    ForceSubspaces with a column for each coordinate of the joint. Callers use only the
-    moments of the derivatives of Q.
-
-    Args:
-        m: Motions.
-        w: Weighted.
-        i: Body index.
+    Callers use only the moments of the derivatives of Q.
     """
     S, sigma, BW = m.S[i], w.sigma[i], w.BW[i].T
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
@@ -358,15 +321,9 @@ def _change(m, w, i):
 
 
 def _fill(entries, path, members, products):
-    """Copy products of `_products` to the four tables of entries, in place.
+    """Copy products of `_products` to the four tables [j][k], in place.
 
     Only pairs of a member k and a coordinate j at or above it are written, both ways.
-
-    Args:
-        entries: Tables by qq, q qd, qd qd and q qdd, nested lists [j][k] by the numbers
-            of coordinates.
-        path, members: Arguments of `_products`.
-        products: Its result.
     """
     qq, qv, vv, qa = entries
     qq_jk, qv_jk, vv_jk, qa_jk, qv_kj, qa_kj = products
@@ -416,11 +373,7 @@ def own_changes(joint, i, m, under_weights, state, weight):
     def slopes(state, ground):
         """Return the slopes of dphi/dq and dphi/dqd along the inputs' direction.
 
-        Two Vectors, a number for each coordinate of the joint.
-
-        Args:
-            state: q, qd and qdd of the joint.
-            ground: v_p, a_p, W_p, f, P and Q, see _bracket_force.
+        state: q, qd and qdd of the joint; ground: see _bracket_force.
         """
         up, q, (v_p, a_p, W_p, f, P, Q) = m.up[i], state[0], ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
@@ -445,9 +398,7 @@ def own_changes(joint, i, m, under_weights, state, weight):
 def _bracket_force(v_p, a_p, W_p, f, P, Q):
     """Return the Force K with sigma . f + beta . P + alpha . Q = s . K for constant s.
 
-    Args:
-        v_p, a_p, W_p: Velocity, acceleration and weighted motion of the parent.
-        f, P, Q: Sums over the body and its descendants.
+    v_p, a_p, W_p: of the parent; f, P, Q: sums over the body and its descendants.
     """
     centripetal = cross(v_p, cross(v_p, P) - Q)
     return centripetal - cross(W_p, f) - cross(a_p, P)

@@ -66,12 +66,10 @@ def points_by_body(model, points):
 
 @dataclass(frozen=True)
 class _Load:
-    """Sum of forces on bodies, base coordinates, and how it changes with a motion.
+    """Sum f of forces on bodies, about the base's origin, and its change with a motion.
 
-    Attributes:
-        f: Their sum (n; f), about the base's origin [N·m; N].
-        B: Sum of p f.T - (p . f) 1 over points p of action, for forces constant in base
-            axes at p; None for wrenches fixed to the base.
+    B: Sum of p f.T - (p . f) 1 over points p of action, for forces constant in base
+    axes at p; None for wrenches fixed to the base. Both in base coordinates.
     """
 
     f: Force
@@ -95,14 +93,10 @@ class _Load:
 
 
 def _load(X, f, fixed, point):
-    """Return the _Load of a force f on a body, base coordinates.
+    """Return the _Load, base coordinates, of a force f on a body, in body coordinates.
 
-    Args:
-        X: Transform from the base to the body.
-        f: Force, body coordinates.
-        fixed: "base" (constant as a wrench about the base's origin) or "point"
-            (constant in base axes at the point of action).
-        point: Point of action, body coordinates; not read for "base".
+    X leads from the base to the body. fixed: "base" (constant as a wrench about the
+    base's origin) or "point" (constant in base axes at `point`, body coordinates).
     """
     f = X.T @ f
     if fixed == "base":
@@ -209,11 +203,7 @@ class FixedForces(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
-        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
-        by name; not changed. Raises UnsupportedError for an invalid f_ext_fixed, a
-        point that is invalid for points_by_body, and f_ext_points without f_ext_fixed
-        "point"; ModelError for f_ext_points of another form or an unknown link; and the
-        errors of TracedSolver._adapter.
+        Invalid values of f_ext_fixed and f_ext_points are refused.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

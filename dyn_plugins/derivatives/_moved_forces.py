@@ -49,10 +49,7 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
 
 
 def _from_base(model, q):
-    """Return a list of transforms from the base to the base and to each body.
-
-    q: Joint positions, nq.
-    """
+    """Return a list of transforms from the base to the base and to each body."""
     parts, X = split_q(model, q), [Transform.identity()]
     for i in model.bodies:
         XJ = model.joint[i].X(parts[i])

@@ -91,23 +91,17 @@ def second_derivative_tensors(model, m, state):
 
 
 def _block(M, columns, rows=None):
-    """Return the Matrix of the columns of M in a slice `columns`.
-
-    rows: Number of its first rows that are returned; None: all.
-    """
+    """Return the Matrix of a slice of M's columns, first `rows` rows (None: all)."""
     return Matrix(row[columns] for row in M.rows[:rows])
 
 
 class _Factors(NamedTuple):
     """Factors of the products for the coordinates d of one chain.
 
-    Attributes:
-        left: s . [M1 M2 F_q F_qd B], for each d side by side: already multiplied by the
-            motion s of each coordinate of the path, one row each. F_q m = m x* by_q_d,
-            F_qd m = m x* by_qd_d; the other factors are in the module's docstring.
-        inner: s . [N1 N2] + Psi_dot . [0 B], rows and columns likewise.
-        S: Motion subspaces of the path's n coordinates, 6 x n.
-        rates: [Psi_ddot Psi_S_dot] above the angular [Psi_dot S], 9 x 2n.
+    left: s . [M1 M2 F_q F_qd B], for each d side by side, multiplied by the motion s of
+    each coordinate of the path, one row each; F_q m = m x* by_q_d, F_qd m = m x*
+    by_qd_d. inner: s . [N1 N2] + Psi_dot . [0 B], likewise. S: motion subspaces of the
+    path, 6 x n. rates: [Psi_ddot Psi_S_dot] above the angular [Psi_dot S], 9 x 2n.
     """
 
     left: Matrix
@@ -121,16 +115,7 @@ _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
 def _factors(m, path, members):
-    """Return the _Factors of the coordinates `members` of one chain.
-
-    `left` and `inner` have a row for each coordinate of `path`, and a block of columns
-    for each of `members`, the coordinates d. `S` and `rates` have columns for `path`.
-
-    Args:
-        m: Motions.
-        path: Coordinates from the base on.
-        members: Its last coordinates, at least one.
-    """
+    """Return the _Factors of the coordinates `members`, the last ones of `path`."""
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
@@ -148,7 +133,7 @@ def _coefficients(m, d):
     """Return the six rows of [M1 M2 F_q F_qd B], and the twelve of [[N1 N2], [0 B]].
 
     They are of one coordinate d, not yet multiplied by motions, see _Factors. Columns
-    that act on linear velocity are left out of M2, B and N2. m: Motions; d: Coordinate.
+    that act on linear velocity are left out of M2, B and N2.
     """
     i, k = d.body, d.k
     s, IC, BC = m.S[i][k], m.IC[i], m.BC[i]
@@ -168,10 +153,7 @@ def _coefficients(m, d):
 
 
 def _moved_inertia(I, s):
-    """Return s x* I - I s x: the change of inertia of bodies that move along s.
-
-    The result is a RigidInertia whose mass is zero; s is a Motion.
-    """
+    """Return s x* I - I s x, of mass 0: the change of inertia of bodies along s."""
     w, o = s.ang, s.lin
     X = skew(w) @ I.I.full() - skew(o) @ skew(I.h)
     return RigidInertia(0.0, cross3(w, I.h) + o * I.m, Symmetric.of(X + X.T))
@@ -205,16 +187,7 @@ def _cross_rows(f):
 
 
 def _fill(tensors, m, path, members):
-    """Write the entries of each coordinate d of `members` and two at or above it.
-
-    Entries of all four tensors are written, in place.
-
-    Args:
-        tensors: Tensors, changed in place.
-        m: Motions.
-        path: Coordinates from the base on.
-        members: Its last coordinates.
-    """
+    """Write the entries of each d of `members` and two coordinates at or above it."""
     factors, n = _factors(m, path, members), len(path)
     first, second = slice(0, n), slice(n, 2 * n)
     S, rates = factors.S, factors.rates
@@ -274,12 +247,6 @@ def _fill_carrying(tensors, path, d, of_d):
     """Write tau_m by j and d in either order, H_mj by d and H_md by j, in place.
 
     H_mj, with H_jm, is written for m and j above d; H_md, with H_dm, for m above j.
-
-    Args:
-        tensors: Tensors, changed in place.
-        path: Coordinates m and j, from the base to d, included.
-        d: Coordinate.
-        of_d: _OfCoordinate of d.
     """
     qq, qv, vv, dH = tensors
     z = d.number
@@ -300,15 +267,10 @@ def _fill_carrying(tensors, path, d, of_d):
 
 
 def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
-    """Write tau_d by coordinates j and k above d, from blocks [k, j].
+    """Write tau_d by coordinates j and k above d, from blocks [k, j], in place.
 
-    Args:
-        tensors: Tensors, changed in place.
-        path: Coordinates (_chains.Coordinate) above d, from the base on, in the order
-            of rows and columns of the blocks.
-        d: Coordinate, too.
-        qq_kj, vq_kj, qv_kj, vv_kj: Blocks [k, j]: by q_j q_k, q_k qd_j, q_j qd_k, qd
-            qd; entries with j behind k are not read.
+    By q_j q_k, q_k qd_j, q_j qd_k, qd qd, in the order of `path`, from the base on;
+    entries with j behind k are not read.
     """
     qq, qv, vv = (tensor[d.number] for tensor in tensors[:3])
     for a, k in enumerate(path):
@@ -325,13 +287,7 @@ def _fill_together(tensors, m, path, i, behind):
     """Add terms of tau_x and H[x, d] by y, for coordinates x and y that act together.
 
     For x's weight sigma_y is the derivative of s_x by y; `_fill` took s_x x s_y or 0.
-
-    Args:
-        tensors: Tensors, changed in place.
-        m: Motions.
-        path: Coordinates from the base to the joint, included.
-        i: Body index.
-        behind: Coordinates of descendants, and of the joint itself.
+    behind: Coordinates of descendants, and of the joint itself.
     """
     qq, qv, _, dH = tensors
     members = [c for c in path if c.body == i]
@@ -360,14 +316,7 @@ def _fill_together(tensors, m, path, i, behind):
 def _fill_own(tensors, joint, m, path, i, weights, state):
     """Add the terms of own_changes for the joint of body i, for each unit weight.
 
-    Args:
-        tensors: Tensors, changed in place.
-        joint: Joint of body i.
-        m: Motions.
-        path: Coordinates from the base to the joint, included.
-        i: Body index.
-        weights: Coordinates whose joint force depends on the joint.
-        state: Lists by body q, qd and qdd.
+    weights: Coordinates whose joint force depends on the joint.
     """
     members = [c for c in path if c.body == i]
     for c in weights:
@@ -420,10 +369,7 @@ def by_leaders(model, tensors):
 def _last_by_leaders(tensor, leads, nv):
     """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate.
 
-    Args:
-        tensor: Nested lists; k counts the coordinates of all bodies.
-        leads: By such a coordinate: pairs (independent coordinate, factor).
-        nv: Number of independent coordinates.
+    leads: By coordinate of all bodies: pairs (independent coordinate, factor).
     """
     width = len(tensor[0]) if tensor else 0
     result = [[[0.0] * width for _ in tensor] for _ in range(nv)]

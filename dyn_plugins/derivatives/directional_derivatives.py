@@ -273,12 +273,7 @@ class Directional(FixedForces):
         return FixedForces.build(number, model, **choices)
 
     def _adapter(self, model, common, rest):
-        """Return the adapter; inertia is regrouped only without a parameter.
-
-        model: Robot. common: BuildOptions. rest: Slots and options that were given, by
-        name. Raises UnsupportedError or ModelError for an invalid f_ext_fixed or
-        f_ext_points, and the errors of TracedSolver._adapter.
-        """
+        """Return the adapter; inertia is regrouped only without a parameter."""
         adapter = super()._adapter(model, common, rest)
         fixed = self.regrouped and adapter.options["parameter"] is None
         return replace(adapter, regrouped=fixed)

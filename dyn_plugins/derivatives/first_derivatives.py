@@ -112,12 +112,7 @@ def _cross_force(S, f):
 
 
 def _inertial_force(I, v, a):
-    """Return I a + v x* I v, from the motion of points: fewer operations.
-
-    Args:
-        I: RigidInertia.
-        v, a: Spatial velocity and acceleration, coordinates of I.
-    """
+    """Return I a + v x* I v, from the motion of points: fewer operations."""
     U = rotation_rates(v.ang, a.ang)
     return I.force_of(a.lin + cross3(v.ang, v.lin), U)
 
@@ -145,13 +140,11 @@ def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
 
 
 def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
-    """Return the MotionSubspaces of subspace_rates for coordinates that act in series.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot for coordinates that act in series.
 
-    Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
+        Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
 
-    They are Psi_dot, Psi_ddot and Psi_dot + S_dot. Each s is constant; v_p and a_p
-    include the earlier coordinates. S: Motion subspace. v_p, a_p: Velocity and
-    acceleration of the parent, coordinates of S. qd, qdd: Of the joint.
+    Each s is constant; v_p and a_p include the earlier coordinates.
     """
     Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
     for k in joint.series:
@@ -164,15 +157,12 @@ def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
 
 
 def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
-    """Return the MotionSubspaces of subspace_rates for coordinates that act together.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot for coordinates that act together.
 
-    Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
-    Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
+        Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
+        Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
 
-    They are Psi_dot, Psi_ddot and Psi_dot + S_dot, with v = v_p + S qd and dS_k =
-    dS/dq_k. S, dS, dcJ: Motion subspace, and the derivatives of S and of cJ by
-    each coordinate. v_p, a_p: Velocity and acceleration of the parent, coordinates of
-    S. qd, qdd: Of the joint.
+    v = v_p + S qd, dS_k = dS/dq_k; v_p, a_p: of the parent, coordinates of S.
     """
     v = v_p + S @ qd
     moved = MotionSubspace(dS_k @ qd for dS_k in dS)
@@ -189,16 +179,8 @@ def _complete_own_blocks(model, i, dS, fC, above, blocks):
     """Complete the blocks of joint i with itself, in place.
 
     In a series, earlier coordinates are ancestors: their entries come from `above`. For
-    coordinates that act together, dS_k.T fC is added to dtau_dq. H gets its upper
-    triangle from the lower one, and the armature.
-
-    Args:
-        model: Robot.
-        i: Body index.
-        dS: Derivatives of S; empty for a series.
-        fC: Force on the body and its descendants.
-        above: Blocks of dtau_dq and dtau_dqd for entries above the diagonal.
-        blocks: dtau_dq, dtau_dqd and H, by (i, j).
+    coordinates that act together, dS_k.T fC (fC with descendants) is added to dtau_dq.
+    H gets its upper triangle from the lower one, and the armature.
     """
     dtau_dq, dtau_dqd, H = blocks
     joint = model.joint[i]
@@ -214,9 +196,7 @@ def _complete_own_blocks(model, i, dS, fC, above, blocks):
 def _by_order(order, above, below):
     """Return `above` where the row's coordinate precedes the column's, else `below`.
 
-    Args:
-        order: The joint's coordinates in their sequence; None: all from `below`.
-        above, below: Matrices n x n, chosen entry by entry.
+    order: The joint's coordinates in their sequence; None: all from `below`.
     """
     place = {k: n for n, k in enumerate(order or ())}
     n = range(len(below.rows))

@@ -90,11 +90,7 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 def _jacobians(model, q, coordinates):
     """Yield each body's Jacobian, a Matrix 6 x nv, [angular; linear], bodies in order.
 
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        coordinates: "base": base coordinates about the base's origin; else body
-            coordinates.
+    coordinates: "base": about the base's origin; else body coordinates.
     """
     parts, X, columns = split_q(model, q), [Transform.identity()], [{}]
     for i in model.bodies:

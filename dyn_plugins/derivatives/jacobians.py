@@ -114,14 +114,9 @@ def _through(row, Z, v):
 
 
 def _factors(model, H, indices):
-    """Return the Factored block of the joint-space inertia at `indices`.
+    """Return the Factored block of the joint-space inertia at `indices` in qd.
 
     A singular pivot raises SingularError and names its joint when the Program runs.
-
-    Args:
-        model: Robot.
-        H: The block, rows and columns in the order of `indices`.
-        indices: Its coordinates, indices in qd.
     """
     pivot_tolerances, items = {}, {}
     for i in model.independent:
@@ -192,10 +187,7 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
 
 def _still(model, f_ext, **change):
-    """Return the Direction without motion and without changes of forces.
-
-    f_ext: By body; change: dp, parameter, f_ext_fixed and f_ext_points of Direction.
-    """
+    """Return the Direction without motion and without changes of forces."""
     still, same = Vector.zeros(model.nv), [Force.zero()] * len(f_ext)
     return Direction(still, still, f_ext, same, **change)
 
@@ -203,15 +195,8 @@ def _still(model, f_ext, **change):
 def _columns(model, q, qd, qdd, f_ext, paths, fixed):
     """Return a list of dtau, nv, for each number of the paths, at constant motion.
 
-    Args:
-        model: Robot.
-        q, qd, qdd: State and accelerations, nq and nv.
-        f_ext: By body, entry 0 for the base: external force, body coordinates.
-        paths: Parameter paths; the numbers of a path are consecutive.
-        fixed: Dict of the options f_ext_fixed and f_ext_points.
-
-    Raises ModelError for an unknown path or link, or a user's force function that does
-    not return nv numbers; UnsupportedError for an invalid point of f_ext_points.
+    f_ext: By body, entry 0 for the base, body coordinates; fixed: f_ext_fixed and
+    f_ext_points.
     """
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:

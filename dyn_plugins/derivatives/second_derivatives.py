@@ -75,8 +75,7 @@ class UnitWeighted:
 def _weighted_motions(model, m, weights):
     """Return the UnitWeighted of Motions m and weights, most of them zeros.
 
-    Only weights that are the constant 0.0 count as zeros and save operations. weights:
-    By body, the weights of its joint's coordinates.
+    Only weights that are the constant 0.0 count as zeros and save operations.
     """
     n = model.nb + 1
     result = UnitWeighted(
@@ -146,11 +145,7 @@ def with_few_weights(model, m, state, weights):
 
 
 def _change(m, w, i):
-    """Return the derivatives of w.P[i] by q, of w.Q[i] by q and of w.Q[i] by qd.
-
-    ForceSubspaces, a column for each coordinate of joint i. m: Motions; w:
-    UnitWeighted.
-    """
+    """Return the derivatives of w.P[i] by q, of w.Q[i] by q and of w.Q[i] by qd."""
     S, sigma = m.S[i], w.sigma[i]
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
     dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
@@ -158,11 +153,7 @@ def _change(m, w, i):
 
 
 def _minus_BW(m, w, i, alpha):
-    """Return -B(I, W).T alpha; B(I, alpha).T W if all bodies share one W.
-
-    The bodies are body i and its descendants. m: Motions; w: UnitWeighted; alpha:
-    MotionSubspace.
-    """
+    """Return -B(I, W).T alpha; B(I, alpha).T W if i and its descendants share W."""
     if w.BW[i] is None:
         return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)
     return ForceSubspace(-f for f in w.BW[i].T @ alpha)
@@ -172,8 +163,7 @@ def _pair(m, w, j, i, change):
     """Return the blocks (j, i) and (i, j) for joint j and joint i at or behind it.
 
     Each is a tuple of Matrices by qq, q qd, qd qd and q qdd. For j = i the two differ,
-    and `_within` makes one of them. m: Motions; w: UnitWeighted; change: Result of
-    `_change` for i.
+    and `_within` makes one of them. change: Result of `_change` for i.
     """
     dP, dQ, dQ_v = change
     S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
@@ -187,9 +177,9 @@ def _pair(m, w, j, i, change):
 def _within(joint, above, below):
     """Return the blocks of a joint with itself, without the terms of own_changes.
 
-    above, below: The two results of `_pair` for the joint with itself. For coordinates
-    in series an entry is from `above` where the row's coordinate acts before the
-    column's, else from `below`. For other joints all entries are from `above`.
+    above, below: Results of `_pair`. In a series an entry is from `above` where the
+    row's coordinate acts before the column's, else from `below`; in other joints all
+    are from `above`.
     """
     if joint.series is None:
         return above
@@ -271,13 +261,7 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
 
 
 def _weight_by_weight(model, m, state):
-    """Return the tensors by qq, q qd, qd qd and of H by q as lists [i][j][k].
-
-    Args:
-        model: Robot.
-        m: Motions of the state.
-        state: q, qd and qdd, by joint.
-    """
+    """Return the tensors by qq, q qd, qd qd and of H by q as lists [i][j][k]."""
     units = [split_v(model, Vector(x)) for x in Matrix.identity(model.nv).rows]
     slabs = [with_few_weights(model, m, state, unit) for unit in units]
     n = range(model.nv)
@@ -287,18 +271,11 @@ def _weight_by_weight(model, m, state):
 
 
 def _passive_curvatures(model, q, qd):
-    """Return the second derivatives of `resistance`, or None.
+    """Return second derivatives of `resistance`, to be added to those of tau, or None.
 
     It is the force that overcomes friction and the user's forces: the latter count with
-    a minus. The results are added to the derivatives of tau. Raises ModelError if a
-    user's function does not return nv numbers.
-
-    q, qd: State, nq and nv.
-
-    Returns:
-        Three lists of Matrices nv x nv by k: derivatives of the stiffness by q_k, of
-        the stiffness by qd_k, of the damping by qd_k. None without dry friction and
-        forces.
+    a minus. Three lists of Matrices nv x nv by k: of the stiffness by q_k, of the
+    stiffness by qd_k, of the damping by qd_k.
     """
     dry = [x for i in model.bodies for x in model.friction[i]]
     dry += [x for i in model.bodies for x in model.friction_asymmetry[i]]
@@ -324,13 +301,7 @@ def _passive_curvatures(model, q, qd):
 
 
 def _with_weighted(passive, weights, blocks):
-    """Return the blocks by qq, q qd and qd qd plus weighted passive terms, if any.
-
-    Args:
-        passive: Result of `_passive_curvatures`.
-        weights: Weights of the joint forces, nv.
-        blocks: Result of second_derivatives; the fourth block is not returned.
-    """
+    """Return the blocks by qq, q qd and qd qd plus weighted passive terms, if any."""
     if passive is None:
         return blocks[:3]
     return tuple(
@@ -407,10 +378,9 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 
 
 def _minus_times(Hinv, slabs):
-    """Return -Hinv times a tensor, as a list of n Matrices n x n by its first index.
+    """Return -Hinv times a tensor `slabs`, n Matrices n x n by its first index.
 
     The product sums over that index. Columns that are constant zeros are skipped.
-    slabs: The tensor in the same form.
     """
     n = len(slabs)
     flat = [[x for row in slab.rows for x in row] for slab in slabs]
@@ -427,10 +397,7 @@ def _minus_times(Hinv, slabs):
 
 
 def _thin_products(A, *Bs):
-    """Return the list of A B for each B; zeros of A between branches are skipped.
-
-    Bs: At least one Matrix; all have the same number of columns.
-    """
+    """Return A B for each B, of one width; zeros of A between branches are skipped."""
     columns = Matrix(column for B in Bs for column in B.T.rows)
     rows = sparse_products(columns, (A.T,))[0].rows
     n = len(rows) // len(Bs)
@@ -443,9 +410,7 @@ class OfBodyForces(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
-        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
-        by name; not changed. Raises UnsupportedError for another f_ext_fixed than body,
-        also without the input f_ext, and the errors of TracedSolver._adapter.
+        Another f_ext_fixed than body is refused, also without the input f_ext.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

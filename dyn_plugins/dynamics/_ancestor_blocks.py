@@ -45,8 +45,6 @@ def _body_by_body(model, X, outputs):
     """Return the result of ancestor_blocks; forces are transformed from body to body.
 
     Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing.
-    X: By body, the transform from its parent. outputs: Tuple of lists of pairs (F, M)
-    of force and motion subspaces, each by body, as in ancestor_blocks.
     """
     results = [{} for _ in outputs]
     for i in model.bodies:
@@ -63,9 +61,7 @@ def _body_by_body(model, X, outputs):
 def _in_the_base_frame(model, X, outputs):
     """Return the result of ancestor_blocks by matrix products in the base frame.
 
-    Bodies i whose joints have no coordinates get no blocks. X: By body, the transform
-    from its parent. outputs: Tuple of lists of pairs (F, M) of force and motion
-    subspaces, each by body, as in ancestor_blocks.
+    Bodies i whose joints have no coordinates get no blocks.
     """
     up, down = [Transform.identity()], [Transform.identity()]
     for i in model.bodies:
@@ -88,11 +84,7 @@ def _in_the_base_frame(model, X, outputs):
 
 
 def _stacked(terms):
-    """Return a Matrix: a row of 6 numbers per term for each column of the subspaces.
-
-    terms: For each term of the sum, its subspaces of all bodies; the numbers of the
-    terms are side by side in a row.
-    """
+    """Return a Matrix of a row for each column of the subspaces, terms side by side."""
     columns = [[column for subspace in term for column in subspace] for term in terms]
     return Matrix(
         [x for column in row for x in column] for row in zip(*columns, strict=True)
@@ -102,12 +94,7 @@ def _stacked(terms):
 def _cut(model, whole, group, carriers):
     """Return the blocks of a product by (i, j), j being body i or one of its ancestors.
 
-    Args:
-        model: Robot.
-        whole: Matrix with a row for each coordinate of `group` and a column for each
-            coordinate of `carriers`.
-        group: Bodies i of the rows, in their order.
-        carriers: Bodies j of the columns, in their order.
+    whole: Rows by coordinates of the bodies `group`, columns by those of `carriers`.
     """
     blocks, row = {}, 0
     for i in group:

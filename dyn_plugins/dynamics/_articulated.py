@@ -171,16 +171,9 @@ def articulated_joints(model, X, S, prescribed=None):
 
 
 def _without_rows(A, U, prescribed):
-    """Return A and U without prescribed coordinates.
+    """Return A as of the identity, and U as zero, at prescribed coordinates.
 
-    Rows and columns of A at prescribed coordinates become rows and columns of the
-    identity; columns of U become zero.
-
-    Args:
-        A: Joint-space inertia of the joint, (n, n).
-        U: Forces for unit accelerations of the joint's coordinates, n columns.
-        prescribed: Whether each of the n coordinates is prescribed; the conditions may
-            be traced.
+    The conditions `prescribed` may be traced.
     """
     n = range(len(prescribed))
     rigid = [[logical_or(prescribed[i], prescribed[j]) for j in n] for i in n]

@@ -124,13 +124,7 @@ def _through_joints(model, X, inertia, joints, A, Z):
     """Return, by body, the force F that its parent exerts on it through the joint.
 
     In a cluster F includes the forces of the cluster's bodies further out. Entry 0, of
-    the base, is zero.
-
-    Args:
-        model: Robot.
-        X, inertia, A, Z: By body: transform from the parent, articulated inertia,
-            acceleration, and articulated bias force, body coordinates.
-        joints: Result of `articulated_joints`.
+    the base, is zero. Arguments by body are in body coordinates.
     """
     F = [Force.zero()] + [inertia[i] @ A[i] + Z[i] for i in model.bodies]
     for joint in joints:

@@ -41,16 +41,9 @@ RANK = 1e-12  # pivots of G / diagonal entry at or below this are zero
 def _row_forces(model, q, W, rows):
     """Return, for each row, a list of pairs (body, force on it in body coordinates).
 
-    Forces on the base are left out.
-
-    Args:
-        model: Robot.
-        q: Joint positions, by joint.
-        W: Unit forces, one row [moment; force] for each of `rows`, base coordinates
-            about the base's origin.
-        rows: Pairs (link, other link or None for the base), as many as rows of W, else
-            ValueError; an unknown link raises ModelError. The other link gets the
-            negative force.
+    Forces on the base are left out. W: [moment; force] of each row, base coordinates
+    about the base's origin; rows: pairs (link, other link or None for the base); the
+    other link gets the negative force.
     """
     X = transforms(model, q)
     pushes = []
@@ -149,11 +142,7 @@ def point_forces(model, q, points):
 
 
 def _single(model, name):
-    """Return the index of the body that the joint `name` carries.
-
-    Raises UnsupportedError if the joint has not one coordinate, ModelError if it is
-    unknown, fixed or locked.
-    """
+    """Return the body that a joint carries; refuse all but joints of one coordinate."""
     i = model.body_of_joint(name)
     if model.joint[i].nv != 1:
         raise UnsupportedError(
@@ -299,11 +288,7 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
 
 def _velocities(model, X, q, qd):
-    """Return a list of velocities: of the base (zero) and each body, body coordinates.
-
-    X, q, qd: By body: transform from the parent, and position and velocity of its
-    joint.
-    """
+    """Return the velocities of the base (zero) and each body, body coordinates."""
     v = [Motion.zero()]
     for i in model.bodies:
         v.append(X[i] @ v[model.parent[i]] + model.joint[i].vJ(q[i], qd[i]))

@@ -188,10 +188,7 @@ class CovarianceFactors:
 
 
 def _carriers(model, frame):
-    """Return the bodies from the base, without it, to the body of the link `frame`.
-
-    A list, empty for a link of the base. Raises ModelError for an unknown link.
-    """
+    """Return the bodies from the base, without it, to the body of the link `frame`."""
     bodies, i = [], model.frame(frame).body
     while i > 0:
         bodies.insert(0, i)
@@ -481,15 +478,7 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
     H and H_pi are the rows of the mass matrices of robot and payload for the n
     coordinates of link.way, (n, nv). The second term keeps R positive for an estimate
-    pi that is not physical: in the first cycles H_pi may cancel H. A pivot of 0 or less
-    raises SingularError, which names velocity_noise, when the Program runs.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        link: CarriedLink.
-        pi: Ten inertial parameters of the payload.
-        velocity_noise: Standard deviations of qd, nv; all are used.
+    pi that is not physical: in the first cycles H_pi may cancel H.
     """
     H, carried = join_matrix(model, crba(model, split_q(model, q))), link.inertia(pi)
     bare = [list(H.rows[k]) for k in link.way]
@@ -508,18 +497,10 @@ def _corrected(state, noise, Y, error):
 
         p = P - Y pi + noise
 
-    P: momentum of robot and payload; p: the robot's own, measured; pi: payload. The
-    rows are decorrelated by the factors of the noise.
-
-    Args:
-        state: Factors of the covariance of (P, pi) (CovarianceFactors).
-        noise: Factors L, D of the covariance of p's noise (Factored).
-        Y: Derivative of the payload's momentum by pi, (n, 10).
-        error: Measured p minus the predicted P - Y pi, n.
-
-    Returns:
-        Updated factors; the change of (P, pi), n + 10; the prediction errors of the
-        decorrelated rows divided by their standard deviations, n.
+    P: momentum of robot and payload; p: the robot's own, measured; pi: payload; state:
+    factors of the covariance of (P, pi); error: p minus the predicted one. Results:
+    factors; change of (P, pi), n + 10; errors of rows decorrelated by the factors of
+    the noise, divided by their standard deviations.
     """
     n = len(error)
     units = [[float(i == j) for i in range(n)] for j in range(n)]
@@ -541,11 +522,6 @@ def _measured_anew(payload, noise, Y):
         P = p + Y pi + noise
 
     P: momentum of robot and payload; p: the robot's own, measured; pi: payload.
-
-    Args:
-        payload: Factors of the payload's covariance.
-        noise: Factors L, D of the covariance of p's noise (Factored).
-        Y: Derivative of the payload's momentum by pi, (n, 10).
     """
     n = len(noise.over_D)
     U = [[noise.L[j][i] if j > i else 0.0 for j in range(n)] for i in range(n)]
@@ -558,14 +534,8 @@ def _trend(last, errors, dt, window, alarm):
 
     With weights a^k, a = window / (window + dt), the mean of white errors of variance
     one has the variance (1 - a) / (1 + a) = dt / (2 window + dt). Errors whose mean
-    square is above 2 are scaled down to it.
-
-    Args:
-        last: Mean before this cycle, n.
-        errors: Normalized prediction errors, n.
-        dt: Length of the cycle [s].
-        window: Time constant of the mean [s].
-        alarm: Threshold in standard deviations of a normal variable.
+    square is above 2 are scaled down to it. alarm: in standard deviations of a normal
+    variable.
     """
     n, share = len(errors), dt / (window + dt)
     square = total(e * e for e in errors)
@@ -578,13 +548,7 @@ def _trend(last, errors, dt, window, alarm):
 
 
 def _limit(n, deviations):
-    """Return the chi-square quantile with the one-sided probability of a normal one.
-
-    It is an approximation.
-
-    Args:
-        n: Degrees of freedom; 0 gives 0.0.
-        deviations: Normal quantile, in standard deviations.
+    """Return the chi-square quantile of a normal quantile's probability, approximately.
 
     Source: E. Wilson and M. Hilferty, The Distribution of Chi-Square, PNAS 17 (1931).
     """
@@ -595,12 +559,7 @@ def _limit(n, deviations):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports: {"nm": length of the filter's memory}.
-
-    It depends on the number of coordinates that move options["frame"].
-
-    Raises ModelError for an unknown link.
-    """
+    """Return the sizes of the Ports: {"nm": length of the filter's memory}."""
     return {"nm": memory_size(len(way_to(model, options["frame"])))}
 
 

@@ -130,17 +130,7 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
 
 
 def _part(S, f, part, name):
-    """Return the whole force f, or its active or constraint part, body coordinates.
-
-    Linearly dependent columns of S raise SingularError when the Program runs, but not
-    for "whole". A joint without coordinates has no active part: zero.
-
-    Args:
-        S: Motion subspace of the joint.
-        f: Force that the joint transmits, body coordinates.
-        part: whole, active or constraint (or any other).
-        name: Name of the joint for errors.
-    """
+    """Return the whole force f, or its active or constraint part, body coordinates."""
     if part == "whole":
         return f
     active = Force.zero()
@@ -155,18 +145,7 @@ def _part(S, f, part, name):
 
 
 def _seen(model, i, q, X0, f, coordinates, link):
-    """Return a force on body i in the chosen coordinates.
-
-    Args:
-        model: Robot.
-        i: Body index.
-        q: Joint positions, split by joint.
-        X0: Transforms from the base to each body.
-        f: Force, body coordinates.
-        coordinates: socket, link or world, see joint_reactions; any other value: body,
-            f unchanged.
-        link: Frame name of the child link.
-    """
+    """Return a force f on body i, body coordinates, in the chosen coordinates."""
     if coordinates == "socket":
         return model.joint[i].X(q[i]).T @ f
     if coordinates == "link":

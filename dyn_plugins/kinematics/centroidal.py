@@ -56,15 +56,8 @@ def centroidal_matrix(model, q):
 def _rate_of_momentum(model, q, qd, qdd, a_base):
     """Return transforms, momentum and its rate about the base origin, base axes.
 
-    Args:
-        model: Robot.
-        q, qd, qdd: Joint positions, velocities and accelerations, split by joint.
-        a_base: Spatial acceleration of the base; minus gravity adds the weight to the
-            rate, with the sign of the force that supports it.
-
-    Returns:
-        Transforms from the base to each body, as `transforms` returns them; momentum
-        [N·m·s; N·s]; its rate [N·m; N].
+    They are [N·m·s; N·s] and [N·m; N]. a_base is the acceleration of the base: minus
+    gravity adds the weight to the rate, with the sign of the force that supports it.
     """
     X = transforms(model, q)
     _, _, v, a = outward(model, q, qd, qdd, a_base)
@@ -122,10 +115,7 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
 
 
 def _unit(normal):
-    """Return the normal as a Vector of length one.
-
-    Raises UnsupportedError if it is all zeros.
-    """
+    """Return the normal as a Vector of length one; refuse zeros."""
     largest = max(abs(float(x)) for x in normal)
     if not largest:
         raise UnsupportedError(
@@ -137,10 +127,7 @@ def _unit(normal):
 
 
 def _plane_sizes(model, options):
-    """Return {}, no sizes of Ports; raise UnsupportedError for a normal of zeros.
-
-    options: Options of the solver; "normal" is read.
-    """
+    """Return {}, no sizes of Ports; raise UnsupportedError for a normal of zeros."""
     _unit(options["normal"])
     return {}
 

@@ -21,10 +21,7 @@ from dyn_plugins.kinematics.kinematics import transforms
 
 
 def _velocities(model, q, qd):
-    """Return a list of velocities: of the base (zero) and each body, body coordinates.
-
-    q, qd: Joint positions and velocities, by body.
-    """
+    """Return the velocities of the base (zero) and each body, body coordinates."""
     v = [Motion.zero()]
     for i in model.bodies:
         joint = model.joint[i]

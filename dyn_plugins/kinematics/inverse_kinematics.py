@@ -134,16 +134,7 @@ def _largest(values):
 
 
 def _moving(model, frame, fixed):
-    """Return the indices in qd that move a frame, without joints in `fixed`, ascending.
-
-    Args:
-        model: Robot.
-        frame: Name of the link.
-        fixed: Names of joints whose coordinates are left out; their followers' too.
-
-    Raises:
-        ModelError: The link is unknown, or a name in `fixed` is of no moving joint.
-    """
+    """Return the indices in qd that move a frame, ascending, without joints `fixed`."""
     stay = {model.v_slice(name).start for name in fixed}
     moving, i = set(), model.frame(frame).body
     while i > 0:
@@ -172,10 +163,7 @@ def _limits(model, moving):
 
 
 def _inside(q, limits):
-    """Return the position q, nq, with every limited coordinate clamped to its range.
-
-    limits: As `_limits` returns them.
-    """
+    """Return q with every limited coordinate clamped to its range of `_limits`."""
     q = list(q)
     for place, low, high in limits.values():
         q[place] = maximum(minimum(q[place], high), low)
@@ -183,10 +171,7 @@ def _inside(q, limits):
 
 
 def _error(X, target):
-    """Return e, a tuple of 6: rotation 2 sin(t/2) n and shift to the target, base axes.
-
-    X, target: Transforms from the base to the frame and to its target.
-    """
+    """Return e: rotation 2 sin(t/2) n, 3, and shift, 3, to the target, base axes."""
     turn = chord3(target.E.T @ X.E)
     return *turn, *(target.r - X.r)
 
@@ -195,14 +180,7 @@ def _step(columns, e, q, limits, damping):
     """Return {coordinate: damped least-squares step}, 0 for those held at a limit.
 
     A coordinate is held if q is at its limit or beyond, and its column times e points
-    outward; a step from inside can pass a limit.
-
-    Args:
-        columns: By coordinate that may move: its column of J, the rows of e.
-        e: Error that the step shall remove, target minus present, 3 or 6 numbers.
-        q: Joint positions, nq.
-        limits: As `_limits` returns them.
-        damping: Number added to the diagonal of the normal equations.
+    outward; a step from inside can pass a limit. e: target minus present.
     """
     free = {}
     for k, column in columns.items():
@@ -230,10 +208,7 @@ def _inner(a, b):
 
 
 def _damped(rows, damping):
-    """Return the lower triangle of A A.T + damping 1, rows of 1, 2, ... numbers.
-
-    rows: The rows of A, sequences of numbers.
-    """
+    """Return the lower triangle of A A.T + damping 1, rows of 1, 2, ... numbers."""
     return [
         [_inner(rows[i], rows[j]) + (damping if i == j else 0.0) for j in range(i + 1)]
         for i in range(len(rows))
@@ -241,12 +216,7 @@ def _damped(rows, damping):
 
 
 def _solved(A, b):
-    """Return the solution x of A x = b by L D L.T; A is positive definite.
-
-    Args:
-        A: Lower triangle, rows of 1, 2, ... numbers.
-        b: List of numbers.
-    """
+    """Return x of A x = b by L D L.T; A: lower triangle, positive definite."""
     n, x = len(b), list(b)
     L, LD, over = [[] for _ in b], [[] for _ in b], []
     for i in range(n):
@@ -263,8 +233,8 @@ def _solved(A, b):
 def _known_joints(model, names):
     """Raise UnsupportedError unless `names` is a list or tuple of the robot's joints.
 
-    Followers and fixed joints are no such joints. Without a model (None), the names
-    themselves are not checked.
+    Followers and fixed joints are no such joints. Without a model the names themselves
+    are not checked.
     """
     if not isinstance(names, (list, tuple)):
         raise UnsupportedError(f"{shown(names)} is no list of joints; valid: a list")

@@ -93,15 +93,7 @@ def regressor(model, q, qd, qdd, friction, rotors):
 
 
 def _alone(model, parts):
-    """Return one column for each joint coordinate, zero at every other coordinate.
-
-    Args:
-        model: Robot.
-        parts: By body index, a Vector with the nonzero number of each coordinate.
-
-    Returns:
-        List of dicts {body: Vector of its joint's coordinates}, followers included.
-    """
+    """Return columns, dicts {body: Vector}, each with one nonzero number of `parts`."""
     columns = []
     for i in model.bodies:
         for k, x in enumerate(parts[i]):
@@ -112,12 +104,10 @@ def _alone(model, parts):
 
 
 def _joined(model, columns):
-    """Return the Matrix of columns in independent coordinates, nv rows.
+    """Return the Matrix of columns in independent coordinates, nv rows (none: no rows).
 
-    Forces of followers, times the ratio, are added to their leaders'. No columns: a
-    Matrix of no rows.
-
-    columns: Dicts from body index to a Vector of joint forces; missing bodies are zero.
+    Columns are dicts from body index to joint forces; missing bodies are zero. Forces
+    of followers, times the ratio, are added to their leaders'.
     """
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     bodies = range(model.nb + 1)
@@ -162,10 +152,7 @@ def energy_regressor(model, q, qd, rotors):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports: {"np": number of columns of the regressor}.
-
-    options: Options of the solver; friction, if it has it, and rotors are read.
-    """
+    """Return the sizes of the Ports: {"np": number of columns of the regressor}."""
     coordinates = sum(model.joint[i].nv for i in model.bodies)
     groups = 2 * bool(options.get("friction")) + bool(options["rotors"])
     return {"np": 10 * model.nb + groups * coordinates}

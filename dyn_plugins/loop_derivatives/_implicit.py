@@ -107,13 +107,8 @@ class Saddle:
     def _entry(inverse, Y, columns, i, j, free):
         """Return entry (i, j) of P; 0 for prescribed coordinates.
 
-        Args:
-            inverse: Inverse of H, with rows and columns of the identity for prescribed
-                coordinates.
-            Y: Rows of A H^-1 with this inverse; zero at prescribed coordinates.
-            columns: Columns of B.
-            i, j: Indices of the entry.
-            free: For each coordinate, whether it is not prescribed.
+        inverse: of H, with rows and columns of the identity for these; Y: rows of A
+        H^-1 with it; columns: of B.
         """
         if not (free[i] and free[j]):
             return 0.0
@@ -123,10 +118,7 @@ class Saddle:
         return x
 
     def _invert_dense(self, model, q, rows, prescribed):
-        """Set P, B and G_inverse by DenseLoops, for robots with a singular H.
-
-        model, q, rows, prescribed: Arguments of the class.
-        """
+        """Set P, B and G_inverse by DenseLoops, for robots with a singular H."""
         loops = DenseLoops(model, q, rows, prescribed)
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
         columns = []
@@ -323,10 +315,7 @@ def state_changes(model, motion, fixed):
 
 
 def _columns(rows, n):
-    """Return the columns with indices n of a matrix, a list of Vectors.
-
-    rows: Rows of the matrix; none gives Vectors without entries.
-    """
+    """Return the columns with indices n of a matrix, Vectors, empty without rows."""
     return [Vector(row[k] for row in rows) for k in n]
 
 

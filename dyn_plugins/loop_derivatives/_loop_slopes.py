@@ -61,12 +61,9 @@ class RowSlopes(NamedTuple):
 class _End(NamedTuple):
     """Motion of a loop's end relative to the common ancestor, A's coordinates.
 
-    Attributes:
-        v, a: Velocity and spatial acceleration of the end.
-        J: Velocity per qd, for each coordinate: a list of nv Motions, zero where the
-            coordinate does not move the end relative to the ancestor.
-        P, Q, R: Derivatives for each coordinate, nv Motions likewise, seen from the end
-            itself: dv = P, da = Q - v x P by q; dv = J, da = R - v x J by qd.
+    v, a: velocity and acceleration. J: nv Motions, velocity per qd of each coordinate.
+    P, Q, R: derivatives, likewise, seen from the end itself: dv = P, da = Q - v x P by
+    q; dv = J, da = R - v x J by qd.
     """
 
     v: Motion
@@ -144,10 +141,7 @@ class LoopSlopes:
         self.rows = self._rows()
 
     def _differ(self, A, B):
-        """Set rel, acc, and their derivatives h, drel, dacc, dacc_qd by coordinate.
-
-        A, B: _End of each frame.
-        """
+        """Set rel, acc, and their derivatives h, drel, dacc, dacc_qd by coordinate."""
         self.rel = B.v - A.v
         self.acc = B.a - A.a - cross(A.v, self.rel)
         still = [Motion.zero()] * self.nv
@@ -190,12 +184,10 @@ class LoopSlopes:
     def _row(self, residuals, force, changes, by_pose, lengths):
         """Return the RowSlopes of a row from its derivatives by the pose of B in A.
 
-        Args:
-            residuals: f, rate and acceleration.
-            force: Force on B per multiplier, A's coordinates.
-            changes: Derivatives of this force by six unit displacements of B.
-            by_pose: Derivative of the acceleration by displacements of B, a Force.
-            lengths: Squared norms of the slopes by rotations and by translations.
+        residuals: f, rate and acceleration; force: on B per multiplier, A's
+        coordinates; changes: its derivatives by six unit displacements of B; by_pose:
+        that of the acceleration; lengths: squared norms of slopes by rotations, by
+        translations.
         """
         rate_by_pose = Force.of(change @ self.rel for change in changes)
         by_rel = _weighted(changes, self.rel) + rate_by_pose
@@ -215,14 +207,10 @@ class LoopSlopes:
         return RowSlopes(*residuals, *lines)
 
     def _forces(self, R, p):
-        """Return the force on B per multiplier of each row, and its squared norms.
+        """Return, by row, the force on B per multiplier, A's coordinates, and lengths.
 
-        Args:
-            R, p: Pose of B in A.
-
-        Returns:
-            List of Forces, A's coordinates; list of pairs of squared norms of the row's
-            slopes: by rotations, by translations.
+        Lengths are pairs of squared norms of the row's slopes: by rotations, by
+        translations.
         """
         slopes = slopes_by_pose(self.loop, R, p)
         forces, lengths = [], []
@@ -324,11 +312,8 @@ class CouplingSlopes:
 class _Way(NamedTuple):
     """Motion along a chain of bodies, relative to a root at rest.
 
-    Attributes:
-        X: Transform from the root to the last body.
-        v, a: Velocity and acceleration of the last body, in its coordinates.
-        columns: For each body of the chain, the transform from the root, and S with its
-            three rates; a dict.
+    X leads from the root to the last body; v, a are the latter's, in its coordinates.
+    columns: by body, the transform from the root, and S with its three rates.
     """
 
     X: Transform
@@ -338,10 +323,7 @@ class _Way(NamedTuple):
 
 
 def _outward(model, way, parts):
-    """Return the _Way of a chain of bodies `way`, from a root at rest.
-
-    way: Bodies from the root outward, without the root. parts: q, qd and qdd, by body.
-    """
+    """Return the _Way of `way`: bodies outward from a root at rest, without it."""
     q, qd, qdd = parts
     X, v, a, columns = Transform.identity(), Motion.zero(), Motion.zero(), {}
     for i in way:
@@ -357,10 +339,7 @@ def _outward(model, way, parts):
 
 
 def _end(model, way, to_A):
-    """Return the _End of `way`, a _Way.
-
-    to_A: Transform from the root of the way to A's coordinates.
-    """
+    """Return the _End of a _Way; to_A leads from its root to A's coordinates."""
     by_kind = [{}, {}, {}, {}]
     for i, (X, subspaces) in way.columns.items():
         to_i = to_A @ X.inverse
@@ -372,19 +351,11 @@ def _end(model, way, to_A):
 
 
 def _reach(model, common, parts, to_A, J_B):
-    """Return B's velocity per qd of each coordinate, common ancestors included.
+    """Return B's velocity per qd of each coordinate, nv Motions, with common ancestors.
 
-    It is a list of nv Motions, relative to the base, in A's coordinates; zero for
-    coordinates that do not move B. Without common ancestors it is J_B itself.
-
-    Args:
-        model: Robot.
-        common: Common ancestors of both ends, from the base outward.
-        parts: q, qd and qdd, each a list by body.
-        to_A: Transform from the last common ancestor to A's coordinates.
-        J_B: Velocity of B relative to the last common ancestor per qd of each
-            coordinate, in A's coordinates: a list of nv Motions, zero for coordinates
-            of joints that are not between this ancestor and B.
+    It is relative to the base, J_B to the last of `common`, from which to_A leads; all
+    in A's coordinates, zero for coordinates that do not move B. Without common
+    ancestors it is J_B itself.
     """
     X, below = to_A, {}
     for i in reversed(common):
@@ -405,14 +376,9 @@ def _columns(model, parts):
 
 
 def _local(model, link, place):
-    """Return the index of the body of a loop's end, and its transform to the frame.
+    """Return the body of a loop's end, and the transform from it to the loop's frame.
 
-    The transform is from the body to the loop's frame at this end.
-
-    Args:
-        model: Robot.
-        link: Name of the link (ModelError if unknown); None: the base, body 0.
-        place: Transform from the link (the base) to the loop's frame.
+    place: Transform from the link (None: the base, body 0) to the loop's frame.
     """
     if link is None:
         return 0, place
@@ -430,10 +396,7 @@ def _ancestors(model, i):
 
 
 def _coordinates(model, bodies):
-    """Yield the indices in qd of the joints of `bodies`, body after body.
-
-    A follower yields the coordinates of its leader.
-    """
+    """Yield the indices in qd of the joints of `bodies`, a leader's for a follower."""
     for i in bodies:
         yield from range(*model.v_slices[i].indices(model.nv))
 
@@ -462,13 +425,7 @@ def _varied(values, k):
 
 
 def _joined(model, bodies, slopes):
-    """Return the joint forces, nv, of a force along each joint of `bodies`.
-
-    Forces on the same body, and of followers, times the ratio, on their leaders, are
-    summed.
-
-    slopes: A number for each of the bodies, whose joints have one coordinate.
-    """
+    """Return the joint forces, nv, of a force along each joint of `bodies`, summed."""
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for i, x in zip(bodies, slopes, strict=True):
         pulls[i] = pulls[i] + Vector((x,))

@@ -62,8 +62,7 @@ from dyn_plugins.loops.loops import (
 def _answers(saddle, changes):
     """Return for each Change in `changes` the derivatives of qdd and lambda.
 
-    A list of pairs of lists, which have a Vector for each variable of the Change, of nv
-    and of m entries. saddle: Saddle of the motion.
+    A list of pairs of lists, which have a Vector for each variable of the Change.
     """
     columns = [
         (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
@@ -79,13 +78,7 @@ def _answers(saddle, changes):
 def _turn(model, motion, saddle, paths, answers):
     """Add the change of dependent rows to derivatives of multipliers, in place.
 
-    Args:
-        model: Robot.
-        motion: ClosedMotion.
-        saddle: LeastSaddle.
-        paths: Parameter paths; an unknown one raises ModelError.
-        answers: Two results of `_answers`, by q and by the parameters; their lists of
-            dlambda are changed.
+    answers: Two results of `_answers`, by q and by the parameters.
     """
     w = saddle.loops.velocity_of(motion.multipliers)
     columns = gradient_changes(model, motion, w, paths)
@@ -211,8 +204,7 @@ def loop_hd_derivatives(
 def _joint_forces(model, motion):
     """Return the joint forces H qdd + C - A.T lambda, nv, of a ClosedMotion.
 
-    C includes gravity, external forces, friction, springs and forces of the user; a
-    function of the user that does not return nv numbers raises ModelError.
+    C includes gravity, external forces, friction, springs and forces of the user.
     """
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
     rows = rows_of(model, q, qd, qdd)
@@ -286,40 +278,22 @@ def loop_id_derivatives(
 
 
 def _path_sizes(model, options):
-    """Return {"m": rows of the loops, "k": numbers of the parameter paths}.
-
-    options: Options of the solver; paths is read. Raises ModelError for an unknown
-    path.
-    """
+    """Return {"m": rows of the loops, "k": numbers of the parameter paths}."""
     rows = sum(loop.rows for loop in model.loops)
     paths = options["paths"]
     return {"m": rows, "k": sum(parameter_paths.size(model, path) for path in paths)}
 
 
 def _hybrid_sizes(model, options):
-    """Return the sizes of the Ports, a mapping from name to number.
-
-    Names: "nu" prescribed coordinates, "nf" the others, "m" rows of the loops, "k"
-    numbers of the parameter paths.
-
-    options: Options of the solver; paths and prescribed are read. In `prescribed` an
-    unknown joint raises ModelError; a follower, a coordinate that does not exist or
-    occurs twice, and an entry of another form raise UnsupportedError. An unknown path
-    raises ModelError.
-    """
+    """Return the sizes of the Ports: nu prescribed, nf others, and _path_sizes."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
 
 
 def _inverse_sizes(model, options):
-    """Return the sizes of the Ports, a mapping from name to number.
+    """Return the sizes of the Ports: na active, np passive, and _path_sizes.
 
-    Names: "na" active and "np" passive coordinates, "m" rows of the loops, "k" numbers
-    of the parameter paths.
-    Raises UnsupportedError unless rows and passive coordinates are as many and for an
-    invalid entry of active, ModelError for an unknown path or joint.
-
-    options: Options of the solver; active and paths are read.
+    UnsupportedError unless rows and passive coordinates are as many.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None:
@@ -379,11 +353,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
 
 def _parameter_sizes(model, options):
-    """Return the sizes of the Ports: {"np": numbers of the parameter paths}.
-
-    options: Options of the solver; paths is read. Raises ModelError for an unknown
-    path.
-    """
+    """Return the sizes of the Ports: {"np": numbers of the parameter paths}."""
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 
 

@@ -101,16 +101,9 @@ def _projected_slopes(model, q, qd, dt):
         H s = A.T x,   A s = -f,   q_next = q (+) s
         H r = A.T y,   A r = -A qd,   qd_next = qd + r
 
-    Both pairs of equations are differentiated at constant s, x, r and y. Dependent rows
-    raise SingularError when the Program runs.
-
-    Args:
-        model, q, qd, dt: As of `projected`; the robot has loops.
-
-    Returns:
-        q_next, nq, and qd_next, nv; a tuple of three Matrices, nv x nv: derivatives of
-        q_next by q, of qd_next by q, and of qd_next by qd. q_next does not depend on
-        qd.
+    Both pairs of equations are differentiated at constant s, x, r and y. The
+    derivatives are nv x nv, of q_next by q (it does not depend on qd), of qd_next by q,
+    and by qd.
 
     Source: KIM-3.0, differentiated implicitly as in _implicit.py.
     """
@@ -154,12 +147,7 @@ def _rates_by_q(model, q, qd):
 def _forces_by_q(model, q, w, loops, multipliers):
     """Return the derivative of H w - A.T x by q at constant w and x, nv x nv.
 
-    Args:
-        model: Robot.
-        q, w: Position, nq, and acceleration, nv.
-        loops: Pair of the LoopRows of all m rows, and the slopes_of_loops, in any
-            motion.
-        multipliers: x, m.
+    loops: LoopRows of all rows, and the slopes_of_loops, in any motion; multipliers: x.
     """
     (rows, slopes), still, first = loops, Vector.zeros(model.nv), 0
     weightless = with_parameters(model, {"gravity": Vector.zeros(3)})

@@ -71,10 +71,7 @@ class EasedInertia:
         self.K = Factored(K, tolerances, names)
 
     def _entry(self, i, j, rows):
-        """Return entry (i, j) of H + A.T k A; of the identity if i or j is prescribed.
-
-        rows: Indices of the rows of A.
-        """
+        """Return an entry of H + A.T k A; of the identity if i or j is prescribed."""
         x = self.H[i, j]
         for k in rows:
             x = x + self.free[k, i] * self.k[k] * self.free[k, j]
@@ -133,11 +130,8 @@ class DenseLoops(EasedInertia):
 def _stiffness(size, slope):
     """Return the weight k of a row in K, size / slope; 0 if the slope is 0.
 
-    With it, A.T k A has the magnitude of H.
-
-    Args:
-        size: Trace of H.
-        slope: Scale of the row's squared norm.
+    With it, A.T k A has the magnitude of H. size: trace of H; slope: scale of the row's
+    squared norm.
     """
     if isinstance(slope, float):
         return size / slope if slope else 0.0

@@ -56,17 +56,7 @@ class LoopSolver(TracedSolver):
     """
 
     def _adapter(self, model, common, chosen):
-        """Return the Adapter of the algorithm for a model.
-
-        Args:
-            model: Robot.
-            common: Build options of every solver.
-            chosen: Options and slots that the caller gave.
-
-        Raises:
-            UnsupportedError: For an option that has no effect, see `refuse_idle`; and
-                the errors of TracedSolver._adapter.
-        """
+        """Return the Adapter for a model; refuse options without an effect."""
         dependent = chosen.get("dependent", self.options["dependent"])
         refuse_idle(self, chosen, dependent)
         return super()._adapter(model, common, chosen)
@@ -250,7 +240,7 @@ class LeastLoops:
         """Return d²f(t, t) of all rows, m, and one bound for all of them, a number.
 
         An entry, or the part of it that dependent rows have, counts as zero up to the
-        bound. Driven frames are at rest. t: Velocity, nv.
+        bound. Driven frames are at rest.
         """
         # Rows of a linkage that only translates have no curvature at all, so the bound
         # also has a part of the rates at which single joints move the rows.
@@ -277,11 +267,7 @@ class LeastLoops:
 
 
 def _factors(model, H):
-    """Return the factors of a joint-space inertia H, nv x nv.
-
-    A pivot at or below its joint's tolerance raises SingularError, which names the
-    joint, when the Program runs.
-    """
+    """Return the factors of a joint-space inertia; a singular pivot names its joint."""
     tolerances, names = [0.0] * model.nv, [""] * model.nv
     for i in model.independent:
         columns = model.v_slices[i]

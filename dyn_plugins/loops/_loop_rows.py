@@ -124,14 +124,7 @@ def wanted_of(rows, a, b):
 
 
 def _loop_rows(model, loop, X_0, v, a):
-    """Return a list of one LoopRow for each row of a loop between links, in order.
-
-    Args:
-        model: Robot.
-        loop: Loop.
-        X_0: Transform from the base to each body.
-        v, a: Velocity and acceleration of each body, body coordinates.
-    """
+    """Return the LoopRows of a loop between links; v, a by body, body coordinates."""
     (i, X_A), (j, X_B) = (
         _end(model, X_0, *end) for end in ((loop.a, loop.A), (loop.b, loop.B))
     )
@@ -223,11 +216,7 @@ def _unit_forces(p):
 def _end(model, X_0, link, place):
     """Return the body of a loop's end, and the transform from the base to its frame.
 
-    Args:
-        model: Robot.
-        X_0: Transform from the base to each body.
-        link: Name of the link (ModelError if unknown); None: the base, body 0.
-        place: Transform from the link (the base) to the loop's frame.
+    place: Transform from the link (None: the base, body 0) to the loop's frame.
     """
     if link is None:
         return 0, place
@@ -249,20 +238,16 @@ def relative_motion(R, p, rate, second):
 
 
 def _with_rates(R, p, R_rates, p_rates):
-    """Return R and p as Taylor numbers of time.
-
-    R_rates, p_rates: Pairs of first and second derivatives.
-    """
+    """Return R and p as Taylor numbers of time, with first and second derivatives."""
     (R1, R2), (p1, p2), n = R_rates, p_rates, range(3)
     turned = Matrix([Taylor(R[i, j], R1[i, j], R2[i, j], TIME) for j in n] for i in n)
     return turned, Vector(Taylor(p[k], p1[k], p2[k], TIME) for k in n)
 
 
 def _coupling_rows(model, loop, parts):
-    """Return a list of LoopRows of a coupling, one for each value of its function.
+    """Return the LoopRows of a coupling of joints of one coordinate, one by value.
 
-    loop: Coupling of joints of one coordinate; parts: positions, velocities and
-    accelerations, each a list by body.
+    parts: positions, velocities and accelerations, each a list by body.
     """
     bodies = [model.body_of_joint(name) for name in loop.joints]
     moving = [Taylor(*(part[i][0] for part in parts), TIME) for i in bodies]

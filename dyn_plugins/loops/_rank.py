@@ -44,10 +44,7 @@ def dependence_items(rows, way_out=WAY_OUT):
 
 
 def _named(rows, most=4):
-    """Return the names of rows, separated by "; ", up to `most`, then "N more".
-
-    rows: LoopRows. The text is empty without rows.
-    """
+    """Return the names of rows, separated by "; ", up to `most`, then "N more"."""
     names = [row.name for row in rows]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return "; ".join([*names[:most], *more])

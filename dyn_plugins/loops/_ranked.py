@@ -49,10 +49,7 @@ class RankedRows:
         """Set Q, C, remainders and rank; C holds the components of B along rows of Q.
 
         There are at most r directions; vectors of Q and C beyond the rank are zero.
-
-        Args:
-            rows: Rows of B.
-            least: Square of the smallest remainder that adds rank.
+        least: Square of the smallest remainder that adds rank.
         """
         m, n, r = self.m, self.n, self.r
         self.remainders, self.Q, self.C, self.rank = rows, [], [], 0.0
@@ -139,11 +136,7 @@ class RankedRows:
 
 
 def _orthonormal(q, others):
-    """Return the unit vector of q's component orthogonal to orthonormal vectors.
-
-    others: The vectors, a list; zero vectors in it do not count. The result is zero if
-    the component is exactly zero.
-    """
+    """Return the unit vector, or zero, of q's part orthogonal to vectors `others`."""
     for _ in range(2):  # the second time removes rounding errors
         for other in others:
             q = q - other * (other @ q)
@@ -169,16 +162,10 @@ def _put(k, value, vectors):
 
 
 def _triangular(columns, m, r):
-    """Return the factors of columns C = U R by Gram-Schmidt.
+    """Return U, R and 1 / R_ii of r columns C = U R, of length m, by Gram-Schmidt.
 
-    Args:
-        columns: r Vectors of length m.
-        m, r: Numbers of rows and columns.
-
-    Returns:
-        Orthonormal columns U; r rows of R, zero below the diagonal; and 1 / R_ii. If
-        nothing at all is left of a column after the earlier ones, its column of U, R_ii
-        and 1 / R_ii are zero.
+    If nothing at all is left of a column after the earlier ones, its column of U, R_ii
+    and 1 / R_ii are zero.
     """
     U, R, over = [], [[0.0] * r for _ in range(r)], []
     for j, c in enumerate(columns):

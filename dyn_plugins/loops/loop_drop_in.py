@@ -109,16 +109,8 @@ def rnea_loops(
 def _least_motor_forces(motion, mask, tolerance, dead_point):
     """Return the least joint forces, nv, LoopRows and residuals of their accelerations.
 
-    The forces are zero for coordinates without a motor, if their given forces are. A
-    joint without inertia that no loop moves, and a dead point with dead_point="refuse",
-    raise SingularError when the Program runs.
-
-    Args:
-        motion: Tuple of model, q, qd, prescribed, qdd, tau, f_ext and rates, the first
-            arguments of least_hybrid.
-        mask: Whether each coordinate has a motor, nv.
-        tolerance: Relative tolerance of the rank.
-        dead_point: refuse or least, see LeastLoops.resolve_dead_points.
+    The forces are zero for coordinates without a motor (mask false), if their given
+    forces are. motion: First arguments of least_hybrid.
     """
     tau, _, _, rows, left, loops = least_hybrid(*motion, tolerance, dead_point)
     columns = [Vector(row[k] for row in loops.A.rows) for k in range(len(mask))]

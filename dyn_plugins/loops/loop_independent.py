@@ -201,11 +201,7 @@ def loop_independent_gravity(model, q, independent):
 
 
 def _independent_sizes(model, options):
-    """Return the sizes of the Ports: {"ny": number of independent coordinates}.
-
-    options: Options of the solver; independent is read. Raises UnsupportedError and
-    ModelError as independent_coordinates.
-    """
+    """Return the sizes of the Ports: {"ny": number of independent coordinates}."""
     return {"ny": len(independent_coordinates(model, options["independent"]))}
 
 
@@ -282,14 +278,6 @@ def _by_motors(model, motion, forces, active):
 
     They have the least norm, and are zero for coordinates without a motor. If the
     motors cannot produce the effect in this state, the Program raises SingularError.
-
-    Args:
-        model: Robot.
-        motion: IndependentMotion.
-        forces: Joint forces, nv.
-        active: Names of the joints with motors, or pairs (joint, index of its
-            coordinate); None: model.active_joints, without loops all joints. An invalid
-            entry raises UnsupportedError, an unknown joint ModelError.
     """
     mask = motor_coordinates(model, active)
     motors = [k for k, motor in enumerate(mask) if motor]
@@ -312,12 +300,7 @@ def _by_motors(model, motion, forces, active):
 
 
 def _motor_sizes(model, options):
-    """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
-
-    Also if `independent` has more or fewer coordinates than freedoms, or an entry of it
-    or of `active` is invalid; ModelError for an unknown joint. options: Options of the
-    solver; these two are read.
-    """
+    """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms."""
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))
     if motors < len(y):

@@ -60,13 +60,7 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
 def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
     """Return f and f_net of joint_reactions, with loop forces as forces on the bodies.
 
-    Args:
-        model, q, qd, qdd: Robot and motion, nq, nv and nv.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rows, multipliers: LoopRows, and the multiplier of each.
-        options: Tuple of coordinates, part and gravity of joint_reactions. With another
-            part than whole, linearly dependent columns of S raise SingularError when
-            the Program runs.
+    options: Tuple of coordinates, part and gravity of joint_reactions.
     """
     forces, _ = constraint_forces(model, rows, multipliers)
     pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]

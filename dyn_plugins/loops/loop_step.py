@@ -112,12 +112,10 @@ def projection(model, dependent, tolerance=DRIFTING):
 
 
 def _tree(model, q, rows):
-    """Return a function from changes of the rows, m, to a change of coordinates, nv.
+    """Return a function from changes of the rows to the least change of coordinates.
 
-    The change is the smallest one in the metric of H that changes the rows so; it is
-    computed by articulated inertias. To close loops, minus the residuals are passed. A
-    dependent row raises SingularError when the Program runs. q: Joint positions, nq.
-    rows: LoopRows at q.
+    It is the least in the metric of H, by articulated inertias. To close loops, minus
+    the residuals are passed.
     """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
@@ -133,12 +131,9 @@ def _tree(model, q, rows):
 
 
 def _dense(model, q, rows):
-    """Return a function from changes of the rows, m, to changes of coordinates, nv.
+    """Return the function of `_tree` by dense algebra.
 
-    The change is the smallest one in the metric of H that changes the rows so; it is
-    computed by dense algebra, for robots in which loops determine the motion of a body
-    without inertia. A dependent row raises SingularError when the Program runs.
-    q: Joint positions, nq. rows: LoopRows at q.
+    It is for robots in which loops determine the motion of a body without inertia.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)
@@ -173,16 +168,7 @@ class ProjectedStep(TracedSolver):
         return solver
 
     def _adapter(self, model, common, chosen):
-        """Return the adapter, with missing choices made as the class says.
-
-        Raises UnsupportedError for an option without effect (see refuse_idle), and the
-        errors of TracedSolver._adapter.
-
-        Args:
-            model: Robot.
-            common: Build options of every solver.
-            chosen: Options and slots that the caller gave; not changed.
-        """
+        """Return the adapter, with missing choices made as the class says."""
         slot = "forward_dynamics"
         dependent = chosen.get("dependent", self.options["dependent"])
         solver = self.filling(slot, model, chosen.get(slot), dependent)

@@ -254,22 +254,9 @@ def _least_hybrid_dynamics(
 ):  # fmt: skip
     """Return tau, qdd and lambda of loop_hybrid_dynamics with least_norm.
 
-    When the Program runs, q or qd that open a loop by more than `residual` and
-    prescribed accelerations that leave more than `slack` raise InfeasibleError, a dead
-    point SingularError unless dead_point is "least".
-
-    Args:
-        model, q, qd: Robot and state.
-        mask: For each coordinate, whether qdd is given, else tau; Python booleans.
-        qdd, tau: Joint accelerations and joint forces, nv each.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s].
-        prescribed: Names of the prescribed joints, for errors.
-        objective: torque: least joint forces; any other value, force: least lambda.
-        tolerance: Relative tolerance of ranks.
-        slack: Largest error of a row's acceleration [m/s² | rad/s²].
-        residual: Largest residual of a row and of its rate; None: not checked.
-        dead_point: refuse: a dead point is an error; least: see least_hybrid.
+    mask: whether qdd is given, else tau, Python booleans; rates: Baumgarte's a, b
+    [1/s]; slack: largest error of a row's acceleration [m/s² | rad/s²]; residual:
+    largest residual of a row and of its rate; None: not checked.
     """
     tau, qdd, x, rows, left, loops = least_hybrid(
         model, q, qd, mask, qdd, tau, f_ext, rates, tolerance, dead_point
@@ -402,24 +389,12 @@ def loop_inverse_dynamics(
 def _least_inverse_dynamics(
     A, motors, open_tau, missing, names, objective, tolerance, slack, weight
 ):
-    """Return tau_a and lambda of loop_inverse_dynamics with least_norm.
+    """Return tau_a, by motor, and lambda of loop_inverse_dynamics with least_norm.
 
-    tau_a has an entry for each coordinate with a motor. Passive coordinates off balance
-    by more than `slack` raise InfeasibleError when the Program runs. Raises
-    UnsupportedError unless `weight` is None or has a number for each row (objective
-    "force") or each entry of tau_a ("torque").
-
-    Args:
-        A: Jacobian of the rows, m x nv.
-        motors: Whether each coordinate has a motor, nv.
-        open_tau: Joint forces of the open tree, nv.
-        missing: Joint forces that the passive coordinates lack, one for each of them.
-        names: Names of the passive joints, for errors.
-        objective: "force": least multipliers; any other value, "torque": least joint
-            forces.
-        tolerance: Relative tolerance of ranks.
-        slack: Largest imbalance of a passive coordinate [N·m | N].
-        weight: Scales in the norm; None: ones.
+    open_tau: of the open tree; missing: joint forces that the passive coordinates lack,
+    one each; objective: "force": least multipliers, else "torque"; slack: largest
+    imbalance of a passive coordinate [N·m | N]; weight: scales in the norm, by row
+    ("force") or motor ("torque"); None: ones.
     """
     m = len(A.rows)
     columns = [Vector(row[k] for row in A.rows) for k in range(len(motors))]
@@ -485,11 +460,7 @@ def _loop_sizes(model, options):
 
 
 def _hybrid_sizes(model, options):
-    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}.
-
-    options: Options of the solver; prescribed is read. Raises UnsupportedError and
-    ModelError as prescribed_coordinates.
-    """
+    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}
 
@@ -508,9 +479,7 @@ def inverse_sizes(model, options):
 def _square_sizes(model, options):
     """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Otherwise raises UnsupportedError, but not with dependent="least_norm". An invalid
-    entry of `active` raises UnsupportedError, an unknown joint ModelError. options:
-    Options of the solver; active and dependent are read.
+    Otherwise UnsupportedError, but not with dependent="least_norm".
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

@@ -185,8 +185,7 @@ def pass_back(model, r, L, modes):
 def _joint(model, i, r, L, modes, after):
     """Return the ChainJoint of joint i from the next one, `after` (None at the end).
 
-    At the end it is the joint alone: A = W, bw and qw are zero. model, r, L, modes: As
-    in pass_back.
+    At the end it is the joint alone: A = W, bw and qw are zero.
     """
     shares = model.shares
     beta = shares[i][2] if after else 0.0
@@ -230,13 +229,8 @@ def _mobility(i, M, modes):
         free: M^-1, 0;   line: t t.T / (t.M t), s (s.a_w);   guided: 0, a_w
 
     with the unit normal s of the line, t = s turned by +90 degrees, and the
-    acceleration a_w of the support.
-
-    Args:
-        i: Index of the joint.
-        M: Its inertia, 2 x 2 [kg].
-        modes: JointModes; a kind that is known while tracing selects a branch, else all
-            three are computed and selected.
+    acceleration a_w of the support. A kind that is known while tracing selects a
+    branch, else all three are computed and selected.
 
     Source: WAW-6.6.
     """
@@ -283,16 +277,8 @@ def _per_area(model, i):
 def _carried(model, i, errors, Y, y, kind):
     """Return the round-off of A [1/kg] and of qw [1/(kg·m²)] of joint i, a pair.
 
-    It is propagated from the next joint. A joint that is known to be free adds none of
-    its own to A.
-
-    Args:
-        model: Planar chain.
-        i: Index of the joint.
-        errors: Round-off of Q11 and Q22.
-        Y: The two columns of (U1, U2) Q^-1, a pair of Vectors.
-        y: Q^-1 c, a pair.
-        kind: FREE, LINE or GUIDED of the joint.
+    It is propagated from the next joint: errors of Q11 and Q22, Y the columns of (U1,
+    U2) Q^-1, y = Q^-1 c. A joint that is known to be free adds none of its own to A.
     """
     e1, e2 = errors
     of_qw = (_per_area(model, i) + y[0] * y[0]) * e1 + y[1] * y[1] * e2
@@ -305,17 +291,9 @@ def _carried(model, i, errors, Y, y, kind):
 def _inverse(model, i, Q, errors, modes):
     """Return a generalized inverse of Q, and flags of equations that are dropped.
 
-    Args:
-        model: Planar chain.
-        i: Index of the joint.
-        Q: Q11, Q12, Q22.
-        errors: Round-off of Q11 and Q22.
-        modes: JointModes.
-
-    Returns:
-        Entries 11, 12, 22, zero for a dropped equation; a pair of flags, 1 if the
-        equation of the link, of the angle, is dropped. If angle i + 1 is not active,
-        entries 12 and 22 and its flag are 0.
+    Entries 11, 12, 22, zero for a dropped equation; flags 1 if the equation of the
+    link, of the angle, is dropped. If angle i + 1 is not active, entries 12 and 22 and
+    its flag are 0.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
     """
@@ -355,7 +333,7 @@ def _scale(model, i):
     """Return the mass of the lighter end of link i, to make pivots dimensionless [kg].
 
     Ends without mass do not count; if both have none, it is the smallest positive mass
-    of all joints. The result is 1.0 for a chain without masses of joints.
+    of all joints, 1.0 without masses.
     """
     masses = [m for m in model.masses[i : i + 2] if isinstance(m, Number) or m > 0]
     masses = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]
@@ -422,11 +400,7 @@ def pass_forward(model, r, L, modes, joints, F, e):
 def _first_couple(model, joints, modes, q):
     """Return the couple at joint 0 [N·m]; 0 unless its angle is active and can follow.
 
-    Args:
-        model: Planar chain.
-        joints: Result of pass_back.
-        modes: JointModes.
-        q: Free angular accelerations, by joint [rad/s²].
+    q: Free angular accelerations, by joint [rad/s²].
 
     Source: WAW-9.4.
     """
@@ -439,8 +413,6 @@ def _first_couple(model, joints, modes, q):
 
 def _base_turns(model, joints, modes):
     """Return whether angle 0 is active and can be accelerated by a couple.
-
-    False for a chain of one joint. joints: Result of pass_back; modes: JointModes.
 
     Source: WAW-9.4.
     """
@@ -468,10 +440,7 @@ def _solve(P, h):
 
 
 def _symmetric(u, v):
-    """Return the Matrix u v.T, 2 x 2, for vectors whose product is symmetric.
-
-    It is made exactly symmetric: entry 21 is entry 12.
-    """
+    """Return the Matrix u v.T, 2 x 2, made exactly symmetric: entry 21 is entry 12."""
     beside = u[0] * v[1]
     return Matrix([[u[0] * v[0], beside], [beside, u[1] * v[1]]])
 

@@ -273,7 +273,7 @@ def _kind(model, i, contact, chain_kind):
     """Return the kind of joint i: chain_kind, or LINE or GUIDED by its contact.
 
     LINE if the half-plane slides and the joint is free. contact: 0, or the number of
-    the half-plane, from 1 on; chain_kind: The joint's own kind.
+    the half-plane, from 1 on.
     """
     kind = chain_kind
     for k, plane in planes_of(model, i):
@@ -319,16 +319,7 @@ def joint_rates(v, L):
 
 
 def _beyond(i, sign, bound, r):
-    """Return sine and cosine of the excess of angle i over a limit.
-
-    Args:
-        i: Index of the joint.
-        sign, bound: As bounds_of returns them.
-        r: Directions of the links.
-
-    Returns:
-        Sine, positive beyond the limit, and cosine.
-    """
+    """Return sine, positive beyond, and cosine of angle i's excess over a limit."""
     before = r[i - 1] if i else Vector((1.0, 0.0))
     co, si = cos(bound), sin(bound)
     edge = Vector((co * before[0] - si * before[1], si * before[0] + co * before[1]))
@@ -339,7 +330,7 @@ def _reach(range_):
     """Return the cosine of the largest excess over a limit that is detected.
 
     An angle counts as beyond its nearer limit: up to half of 2 pi - range_, but at most
-    90 degrees. range_: upper - lower limit [rad]; infinite for an angle with one limit.
+    90 degrees. range_ [rad] is infinite for an angle with one limit.
     """
     half = (TURN - range_) / 2
     return 0.0 if half >= TURN / 4 or range_ == float("inf") else cos(max(half, 0.0))

@@ -163,10 +163,7 @@ def task_step(model, state, action, unroll):
 
 
 def _object_step(model, state, efforts):
-    """Return the state of an object, a Vector, a step model.dt of the integrator later.
-
-    model: Task; efforts: Motor torques, forces or voltages, constant in the step.
-    """
+    """Return the state of an object a step model.dt of the integrator later."""
     system, u = model.system, Vector(efforts)
     q, qd = model.parts(state)
     q, qd = stepped(
@@ -179,12 +176,10 @@ def _object_step(model, state, efforts):
 def _chain_step(model, state, efforts):
     """Return the state of a chain one step of the integrator later.
 
-    A state is a Vector: the joints' x, y in turn, their velocities, contact and limit.
+    It is a Vector: the joints' x, y in turn, their velocities, contact and limit.
 
     After the step of fixed cost, positions are corrected: joints below the ground move
     to its edge, and link lengths are corrected, see _repaired.
-
-    model: Task; efforts: Torques of the joints, n [N·m], constant in the step.
     """
     chain = model.system
     x, v, contact, limit = model.parts(state)
@@ -200,8 +195,7 @@ def _lifted(chain, x):
     """Return a new list of positions, joints below the ground moved to its edge.
 
     Guided joints stay, and joints on a line move along it, or stay if it is parallel to
-    the edge; only half-planes that stop a joint count. chain: Planar chain; x:
-    Positions of the joints, list of Vectors [m].
+    the edge; only half-planes that stop a joint count.
     """
     x = list(x)
     for i in range(chain.n):
@@ -220,7 +214,7 @@ def _modes(chain, contact):
     """Return the chain's JointModes, changed at joints that touch a half-plane.
 
     A free joint on a half-plane of mode "slide" is LINE, with its normal as s; others
-    are GUIDED. contact: By joint: 0, or the number of the half-plane, from 1 on.
+    are GUIDED. contact: By joint: 0, or the half-plane's number, from 1 on.
     """
     modes = modes_of(chain)
     for i in range(chain.n):
@@ -241,9 +235,6 @@ def _repaired(chain, x, contact):
     without mass do not move; joints on a line move along it; a link whose joints cannot
     move along it stays as it is.
 
-    chain: Planar chain; x: Positions of the joints, list of Vectors [m]; contact: By
-    joint: 0, or the number of the half-plane that it touches, from 1 on.
-
     Source: WAW-3.2, with all of a link's error at once.
     """
     modes, links = _modes(chain, contact), list(enumerate(chain.lengths))
@@ -258,10 +249,9 @@ def _repaired(chain, x, contact):
 
 
 def _mobile(chain, modes, i, r):
-    """Return r/m for joint i; on a line, only the part of r along it counts [m/kg].
+    """Return r/m for joint i [m/kg]; on a line, only the part of r along it counts.
 
-    A Vector; zero for guided joints and joints without mass. chain: Planar chain;
-    modes: JointModes; r: Vector [m].
+    Zero for guided joints and joints without mass.
     """
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:

@@ -33,13 +33,9 @@ RANK = 1e-9  # minimum singular value of equations of length one
 def _answers(model, x, kind, s, active):
     """Return a function of forces on the joints, and the links' normals over lengths.
 
-    The function takes n Vectors [N] and returns four lists: accelerations of the n
-    joints, forces of the links, torques of the joints, and angular accelerations of the
-    n-1 links (pass_forward). The normals are n-1 Vectors [1/m]. A force of zero gives
-    no acceleration: supports and active angles are at rest.
-
-    model, x, kind, s, active: Chain, positions and constraints as in
-    chain_force_jacobian; None: the chain's own.
+    The function takes n Vectors [N] and returns the lists of pass_forward. A force of
+    zero gives no acceleration: supports and active angles are at rest. Constraints of
+    None are the chain's own.
     """
     r, L, _ = links(model, rows_of(x))
     modes = modes_of(model, kind, s, None, active, None)
@@ -197,22 +193,12 @@ class ChainTorquesDense(NumpySolver):
 
 
 def _equations(model, x, v, modes, kept, window):
-    """Return C and c of C a = c, rows of length one, and the rows of angles.
+    """Return C, (m, 2 n), and c of C a = c, rows of length one, and the rows of angles.
 
-    Neighbouring joints must not be at one place.
-
-    Args:
-        model: Planar chain.
-        x, v: Positions and velocities, (n, 2).
-        modes: Constraints by name: kind, s, a_w, active, alpha_w.
-        kept: 0 for equations of links (column 0) and angles (column 1) that are
-            dropped, else 1, (n, 2).
-        window: Time constant with which errors of the links decay [s], or None: they
-            are not corrected.
-
-    Returns:
-        C, (m, 2 n), of m equations; c, (m,); and {row of an angle: (its joint, length
-        of the row before scaling)}.
+    These are {row: (its joint, length of the row before scaling)}. Neighbouring joints
+    must not be at one place. kept: 0 for dropped equations of links (column 0) and
+    angles (column 1), else 1, (n, 2); window: time constant with which errors of the
+    links decay [s]; None: they are not corrected.
     """
     n, rows, right, turned = model.n, [], [], {}
     ways = np.diff(x, axis=0)

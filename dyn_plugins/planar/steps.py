@@ -240,16 +240,11 @@ def least_share(v, v_back, creep):
 
 
 def _respond(before, modes, jump, turn, e):
-    """Return changes of velocity, impulses of supports and of angles at limits.
+    """Return changes of velocity [m/s], impulses of supports [N·s], at limits [N·m·s].
 
-    n Vectors [m/s], n Vectors [N·s], and a list of n [N·m·s].
-
-    Args:
-        before: BeforeImpact.
-        modes: JointModes with the active contacts; a_w and alpha_w are replaced.
-        jump: Velocity changes of guided joints [m/s].
-        turn: Changes of active angular rates [rad/s].
-        e: Rates of shortening of the links [m/s].
+    jump: of guided joints [m/s]; turn: of active angular rates [rad/s]; e: rates of
+    shortening of the links [m/s]. They replace a_w and alpha_w of modes, which has the
+    active contacts.
     """
     model, r, L = before[:3]
     modes = modes._replace(a_w=jump, alpha_w=turn)
@@ -340,17 +335,10 @@ def accelerate(model, x, v, tau, modes, window):
 
 
 def _stepped(scheme, model, x, v, tau, dt, modes, window):
-    """Return x and v after one step of a scheme, lists of Vectors.
+    """Return x and v after one step of a scheme of _schemes.py, lists of Vectors.
 
-    Args:
-        scheme: Function of _schemes.py.
-        model: Planar chain.
-        x, v: Positions and velocities of the joints, Matrices n x 2.
-        tau: Torques, n, constant in the step; the last has no effect [N·m].
-        dt: Step [s].
-        modes: JointModes.
-        window: Time constant with which errors of the lengths decay [s]; None: 5 dt;
-            infinity: they are not corrected.
+    The last torque has no effect. window: Time constant with which errors of the
+    lengths decay [s]; None: 5 dt; infinity: they are not corrected.
 
     Source: WAW-12.10, for the window.
     """
@@ -409,10 +397,6 @@ class _Window(Quantity):
     valid = "a number above 0, or infinity"
 
     def convert(self, where, value):
-        """Return the value as a float; raise ModelError if it is not valid.
-
-        where: Name of the value, for the error.
-        """
         return inf if value == inf else super().convert(where, value)
 
 

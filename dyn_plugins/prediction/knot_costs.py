@@ -76,22 +76,12 @@ def residual_and_slopes(model, cost, q, qd, tau, target):
 
 
 def _of_frames(model, cost, q, target):
-    """Return a residual of the poses of frames, and its derivatives.
+    """Return a residual of the poses of frames, and its derivatives, n x 3 nv.
 
         dr = sum over the frames of (dr / dX) J dq
 
-    J is the Jacobian in base axes at the frame's origin. An unknown frame raises
-    ModelError.
-
-    Args:
-        model: Robot.
-        cost: Cost of kind "pose" or "distance".
-        q: Joint positions, nq.
-        target: Flat numbers of the target, see _pose and _distance.
-
-    Returns:
-        The residual, a Vector of n, and a Matrix n x 3 nv: by displacement, velocity
-        and joint force; the columns by the last two are zero.
+    J is the Jacobian in base axes at the frame's origin. The columns by velocity and
+    joint force are zero.
     """
     frames = [frame_and_jacobian(model, q, name) for name in cost.frames]
     residual = _pose if cost.kind == "pose" else _distance
@@ -111,8 +101,7 @@ def _of_frames(model, cost, q, target):
 def _displaced(X, turn, shift):
     """Return the Transform X from the base to a frame, with its derivative.
 
-    It is the derivative by a displacement of the frame. turn, shift: The frame's
-    rotation vector and displacement, three numbers each, in base axes.
+    turn, shift: The frame's rotation vector and displacement, in base axes.
     """
     dE = -(X.E @ skew(turn))
     rows = [with_slopes(x, d) for x, d in zip(X.E.rows, dE.rows, strict=True)]
@@ -124,12 +113,7 @@ def _pose(cost, frames, target):
 
     cost.part is "position": 3 in base axes [m]; "orientation": 3, the rotation vector
     in the target's axes [rad]; else 6, [rotation; translation] of log_transform in the
-    target's axes [rad; m].
-
-    Args:
-        cost: Cost of kind "pose".
-        frames: List of one Transform, from the base to the frame.
-        target: Rotation matrix row by row, 9 numbers, then the position, 3.
+    target's axes [rad; m]. target: rotation matrix row by row, then the position.
     """
     (X,) = frames
     rotation = Matrix([target[3 * k : 3 * k + 3] for k in range(3)])
@@ -145,13 +129,8 @@ def _distance(cost, frames, target):
     """Return a list of one number: a distance between two points less its target [m].
 
     With the part "at_least" it is 0 beyond the target. At a distance of zero it is
-    smoothed.
-
-    Args:
-        cost: Cost of kind "distance".
-        frames: One or two Transforms, from the base to frames; of one, the second point
-            is in the target.
-        target: The distance; with one frame also the point, 3 numbers in the base.
+    smoothed. With one frame the target has the second point, in the base, after the
+    distance.
     """
     other = frames[1].r if len(frames) == 2 else Vector(target[1:4])
     apart = frames[0].r - other
@@ -325,16 +304,8 @@ def knot_policy(
 def _parts(model, settings, costs):
     """Yield (cost, weights, target) with the numbers of each cost in the settings.
 
-    Args:
-        model: Robot.
-        settings: For each cost its weights, then its target, one after the other, as
-            flat numbers. How many there are is not checked.
-        costs: Cost objects, as dyn.cost makes them, in the order of `settings`.
-
-    Raises:
-        ModelError: During iteration: the robot has no link that a cost names.
-        SettingError: During iteration: the function of a user returns no list, or an
-            empty one.
+    settings: For each cost its weights, then its target, one after the other, flat. How
+    many there are is not checked.
     """
     numbers, start = list(settings), 0
     for cost in costs:
@@ -350,10 +321,7 @@ def _sizes(model, options):
 
 
 def _known_costs(model, costs):
-    """Raise UnsupportedError unless all entries are Costs; model is ignored.
-
-    `costs` that are not iterable raise TypeError.
-    """
+    """Raise UnsupportedError unless all entries are Costs."""
     for cost in costs:
         if not isinstance(cost, costs_of_plans.Cost):
             raise UnsupportedError(

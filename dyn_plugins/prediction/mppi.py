@@ -77,16 +77,9 @@ def _plan(
     """Return the PlanResult of the best mean; its gains are zeros.
 
     The best has the least cost with the penalty; its value is the cost without. The
-    reason is the maximum number of iterations, or divergence if no mean had a finite
-    cost. Planning ends early if the cost of all samples is not finite. The detail is
-    the worst violated limit, and the value of the guess and before the last iteration;
-    it is empty after divergence.
-
-    Args:
-        problem: Problem of the plan.
-        shooting, penalty: Its Shooting and Penalty.
-        start: Start of the plan, with the guess of joint forces, which is clipped.
-        samples, max_iterations, temperature, noise, nodes, seed: As of MPPI.
+    reason is divergence if no mean had a finite cost. Planning ends early if the cost
+    of all samples is not finite. The detail is the worst violated limit, and the value
+    of the guess and before the last iteration. The guess of joint forces is clipped.
     """
     rng, bounds = np.random.default_rng(seed), problem.bounds
     half = (bounds.tau_upper - bounds.tau_lower) / 2
@@ -138,18 +131,11 @@ def _plan(
 
 
 def _nodes(samples, knots, width, nodes):
-    """Return an array for numbers at nodes, and how knots are interpolated from nodes.
+    """Return an array for numbers at nodes, and how knots are interpolated from them.
 
-    Args:
-        samples: Number of samples.
-        knots: Number of knots of a plan.
-        width: Number of joint forces at a knot.
-        nodes: Number of nodes; 0, or `knots` or more: one for each knot.
-
-    Returns:
-        Array (samples, nodes, width), not filled; and three arrays (knots,): index of
-        the node before each knot, of the node after it, and share of the latter, 0 to 1
-        (straight lines).
+    The array is (samples, nodes, width), not filled; 0 nodes: one for each knot. Three
+    arrays by knot are the node before it, the one after it, and the share of the
+    latter, 0 to 1 (straight lines).
     """
     if nodes == 0 or nodes >= knots:
         nodes, place = knots, np.arange(float(knots))

@@ -18,12 +18,9 @@ from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spre
 class _SweepValues:
     """Quantities of the sweeps, by body: values, and derivatives with the prefix d.
 
-    Entry 0 is the base's. outward fills V and eta, inward the others.
-
-    Attributes:
-        V, eta: Velocity and bias acceleration, six numbers [angular; linear] each.
-        I, B: Articulated inertia, 6x6, and bias force, six numbers [moment; force].
-        psi: Dict: inverse of S.T I S + armature, by body with given forces.
+    Entry 0 is the base's. outward fills V and eta (bias acceleration), inward the
+    others: I, 6x6, B and psi, a dict of inverses of S.T I S + armature, by body with
+    given forces. Motions are [angular; linear], forces [moment; force].
     """
 
     V: list = field(default_factory=lambda: [Vector.zeros(6)])
@@ -42,10 +39,7 @@ class _SweepValues:
 class _JointColumns:
     """Columns of a joint with given forces (v), and with prescribed accelerations (u).
 
-    Attributes:
-        S, dS: Columns of v, 6 rows, and their derivatives.
-        S_u, dS_u: Columns of u, 6 rows, and their derivatives.
-        coordinates: Pair of tuples: indices in nv of the columns of v, and of u.
+    S, dS are of v, S_u, dS_u of u, 6 rows.
     """
 
     S: Matrix
@@ -56,10 +50,7 @@ class _JointColumns:
 
 
 def _ad(V):
-    """Return the 6x6 matrix of V x; its transpose is ad_V^*, the matrix of -(V x*).
-
-    V: Motion, or its six numbers.
-    """
+    """Return the 6x6 matrix of V x; its transpose is ad_V^*, the matrix of -(V x*)."""
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     V = V if isinstance(V, Motion) else Motion.of(V)
     return Matrix(cross(V, e) for e in units).T
@@ -72,13 +63,7 @@ def _six(I):
 
 
 def _sides(model, seed, prescribed):
-    """Return the _JointColumns of each joint; entry 0 is None.
-
-    Args:
-        model: Robot.
-        seed: Seeds.
-        prescribed: By coordinate, whether its acceleration is prescribed.
-    """
+    """Return the _JointColumns of each joint; entry 0 is None."""
     sides = [None]
     for i in model.bodies:
         numbers = range(model.v_slices[i].start, model.v_slices[i].stop)
@@ -183,15 +168,7 @@ def _free_part(model, seed, side, x, i, tau, dtau):
     """Return the terms of Pi, dPi, beta and dbeta for columns with given forces.
 
     The terms of Pi and dPi are to be subtracted, the others added. Sets x.psi[i] and
-    x.dpsi[i] in place. A singular pivot raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        seed: Seeds.
-        side: _JointColumns of the body.
-        x: _SweepValues whose entries of the body are sums over its children already.
-        i: Index of the body.
-        tau, dtau: Joint forces and their change, nv; used where given.
+    x.dpsi[i] in place. Entries of x of the body are sums over its children already.
     """
     S, dS, I, dI, eta, deta = side.S, side.dS, x.I[i], x.dI[i], x.eta[i], x.deta[i]
     first = model.v_slices[i].start

@@ -81,8 +81,8 @@ def _differ(u, v, speed):
 def _modes(problem):
     """Return two lists: blocks, each a list of rows (one, or a cone), and their modes.
 
-    The modes of a block are a tuple. Modes of a cone: "stick", "slip", "off"; of a row:
-    "active", or a number, a finite bound [N·s | N·m·s]. problem: ConstraintProblem.
+    Modes of a cone: "stick", "slip", "off"; of a row: "active", or a number, a finite
+    bound [N·s | N·m·s].
     """
     lower, upper = problem.bounds
     blocks, choices = [], []
@@ -101,16 +101,10 @@ def _modes(problem):
 
 
 def _candidates(problem, blocks, modes, A, b, thorough):
-    """Yield candidate impulses, (m,), for a combination of modes.
+    """Yield candidate impulses, (m,), for a combination of modes, without a check.
 
-    Whether they satisfy the laws is not checked.
-
-    Args:
-        problem: Contact problem.
-        blocks, modes: Rows of each block, and its mode.
-        A, b: Scaled matrix and offset.
-        thorough: Passed on to _starts; if true, nothing is yielded unless a contact of
-            three rows or more slides.
+    thorough: For _starts; then nothing is yielded unless a contact of three rows or
+    more slides.
     """
     x, active, sliding = np.zeros(len(b)), [], []
     pairs = zip(problem.layout.contacts, problem.coefficients.tolist(), strict=True)
@@ -133,19 +127,11 @@ def _candidates(problem, blocks, modes, A, b, thorough):
 
 
 def _starts(A, b, x, active, rows, thorough):
-    """Return a list of initial directions of sliding for a contact, of length one.
-
-    A direction has one number for each tangent row.
+    """Return a list of initial directions of sliding, by tangent row, of length one.
 
     For one tangent both directions; for more, the direction of the velocity without
     friction, and with `thorough`, or if that velocity is zero, directions all around.
-
-    Args:
-        A, b: Scaled matrix and offset.
-        x: Impulses of rows at bounds; zero for others.
-        active: Rows with u = 0.
-        rows: Rows of the contact, normal first.
-        thorough: Whether to add directions all around.
+    x: Impulses of rows at bounds; active: rows with u = 0; rows: normal first.
     """
     t = len(rows) - 1
     if t == 1:
@@ -163,14 +149,9 @@ def _starts(A, b, x, active, rows, thorough):
 def _solved(A, b, x, active, sliding, ways):
     """Return impulses, (m,), for modes and sliding directions, from a linear system.
 
-    A singular system is solved by least squares.
-
-    Args:
-        A, b: Scaled matrix and offset.
-        x: Impulses of rows at bounds; zero for others; not changed.
-        active: Rows with u = 0, without the normals of sliding contacts.
-        sliding: Pairs (rows, friction coefficient) of sliding contacts, normal first.
-        ways: Their directions of sliding, of length one.
+    A singular system is solved by least squares. x: Impulses of rows at bounds; active:
+    rows with u = 0, without the normals of sliding contacts, which are pairs (rows,
+    normal first, friction coefficient).
     """
     rows = active + [r[0] for r, _ in sliding]
     columns = np.zeros((len(b), len(rows)))
@@ -191,14 +172,6 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
     improves; the last impulses are returned, converged or not. With one tangent at each
     sliding contact, `ways` stay as they are. The opposite direction is a root, too: the
     caller's check of the law rejects it.
-
-    Args:
-        A, b: Scaled matrix and offset.
-        x: Impulses of rows at bounds; zero for others; not changed.
-        active: Rows with u = 0.
-        sliding: Pairs (rows, friction coefficient) of sliding contacts, at least one.
-        ways: Their initial directions of sliding, of length one.
-        rounds: Maximum number of steps.
     """
     sizes = [len(way) for way in ways]
     if max(sizes) == 1:

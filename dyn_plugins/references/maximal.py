@@ -56,15 +56,7 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
 
 
 def _fitted(model, S, motions):
-    """Return the coordinates u, nv, with S u nearest to `motions`, in least squares.
-
-    Linearly dependent columns of S raise SingularError, with the joint, when the
-    Program runs.
-
-    Args:
-        model: Robot.
-        S, motions: By body: motion subspace of its joint, and a Motion.
-    """
+    """Return the coordinates u, nv, with S u nearest to `motions`, in least squares."""
     u = [0.0] * model.nv
     for lead in model.independent:
         A, b = [], []

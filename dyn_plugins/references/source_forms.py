@@ -67,8 +67,8 @@ class _StepPart1(NamedTuple):
 
         a = A F^d + b,   F^d_next = C F^d + d,   D = dd/db_next
 
-    `dropped` is a pair: 1.0 if the equation of the link to the next joint is not
-    solved, else 0.0; and 0.0.
+    `dropped` is 1.0 if the equation of the link to the next joint is not solved; and
+    0.0.
 
     Source: WAW-2.2, WAW-8.1.
     """
@@ -87,8 +87,8 @@ class _StepPart2(NamedTuple):
         a = A F + bw tau + b,       alpha^o = p.F + qw tau + q
         F_next = C F + dw tau + d,  tau_next = g.F + hw tau + h
 
-    `dropped` is a pair, for the equation of the link to the next joint, and of that
-    joint's angle: 1.0 if it is not solved, else 0.0.
+    `dropped` is 1.0 if the equation is not solved: of the link to the next joint, and
+    of that joint's angle.
 
     Source: WAW-9.1.
     """
@@ -168,10 +168,7 @@ def part1(c):
 
 
 def _last1(c):
-    """Return the _StepPart1 of the last joint: WAW-6.3, 6.5; 6.1 for a guided one.
-
-    c: Chain.
-    """
+    """Return the _StepPart1 of the last joint: WAW-6.3, 6.5; 6.1 for a guided one."""
     m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
     if c.kind[-1] == GUIDED:
         return _StepPart1(_00, a_w)
@@ -182,10 +179,7 @@ def _last1(c):
 
 
 def _free1(c, i, after):
-    """Return the _StepPart1 of a free joint i from the next. WAW-5.2, 5.3: eq. 5-9.
-
-    c: Chain; after: _StepPart1 of the next joint.
-    """
+    """Return the _StepPart1 of a free joint i from the next. WAW-5.2, 5.3: eq. 5-9."""
     m, r, F = c.m[i], c.r[i], c.F[i]
     rr = np.outer(r, r)
     D = 1 + m * (r @ after.A @ r)
@@ -200,8 +194,7 @@ def _line1(c, i, after):
     """Return the _StepPart1 of a joint i on a line from the next.
 
     WAW-6.4: eq. 10; a given acceleration along s is added. If neither joint can move
-    along the link, its equation is dropped. c, after: Chain; _StepPart1 of the
-    next joint.
+    along the link, its equation is dropped.
     """
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
@@ -218,10 +211,9 @@ def _line1(c, i, after):
 
 
 def _guided1(c, i, after):
-    """Return the _StepPart1 of a guided joint i from the next.
+    """Return the _StepPart1 of a guided joint i from the next: WAW-6.1.
 
-    WAW-6.1; WAW-6.2 if the next joint cannot follow the link: its equation is dropped.
-    c: Chain; after: _StepPart1 of the next joint.
+    WAW-6.2 if the next joint cannot follow the link: its equation is dropped.
     """
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
@@ -254,10 +246,7 @@ def part2(c):
 
 
 def _free_active(c, i, after):
-    """Return the _StepPart2 of a free joint i before an active one, from the next one.
-
-    WAW-10.1: eq. 14-23. c: Chain; after: _StepPart2 of the next joint.
-    """
+    """Return the step of a free joint before an active one. WAW-10.1: eq. 14-23."""
     A, b, bw, p, qw, q = after[:6]
     m, r, L, F = c.m[i], c.r[i], c.L[i], c.F[i]
     k0 = -1 / m - r @ A @ r
@@ -288,7 +277,7 @@ def _guided_active(c, i, after):
 
     WAW-11.1: eq. 24-32; WAW-11.2 if the equations of link and angle are linearly
     dependent: the weaker one is dropped (the angle's, if equal), or both if both
-    vanish. c, after: Chain; _StepPart2 of the next joint.
+    vanish.
     """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
@@ -324,7 +313,7 @@ def _guided_inactive(c, i, after):
     """Return the _StepPart2 of a guided joint i before an inactive one, from the next.
 
     WAW-11.3; WAW-11.4 if the next joint cannot follow the link, whose equation is then
-    dropped: no force along the link. c, after: Chain; _StepPart2 of the next joint.
+    dropped: no force along the link.
     """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
@@ -341,10 +330,7 @@ def _guided_inactive(c, i, after):
 
 
 def _free_inactive(c, i, after):
-    """Return the _StepPart2 of a free joint i before an inactive one, from the next.
-
-    WAW-11.5. c, after: Chain; _StepPart2 of the next joint.
-    """
+    """Return the _StepPart2 of a free joint before an inactive one: WAW-11.5."""
     A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
     D = 1 + m * (r @ A @ r)
     C = np.outer(r, r) / D
@@ -366,7 +352,7 @@ _RULES = {
 
 
 def _last_k(of_link, of_angle, k11):
-    """Return k14, k15, k16, k17 of WAW-10.1, numbers.
+    """Return k14, k15, k16, k17 of WAW-10.1.
 
     of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9; k11: their determinant, not zero.
     """
@@ -390,11 +376,7 @@ def first_torque(c, first):
 
 
 class _OfCases(NumpySolver):
-    """A solver by the source's cases; it refuses chains without a case.
-
-    Attributes:
-        left_out: Constraint without a case: "active" or "line".
-    """
+    """A solver by the source's cases; left_out has none: "active" or "line"."""
 
     reference = True
     left_out = "active"
@@ -408,12 +390,6 @@ class _OfCases(NumpySolver):
         """Return why no case covers a link or joint, as text, or None.
 
         Links with mass or inertia have no case, and a constraint that left_out names.
-
-        Args:
-            model: Planar chain.
-            kind: FREE, LINE or GUIDED of each joint; read if left_out is "line".
-            active: Nonzero for angles with a prescribed acceleration; read if left_out
-                is "active".
         """
         heavy = np.array([model.link_masses, model.link_inertias]).any(axis=0)
         for i in np.flatnonzero(heavy):
@@ -431,10 +407,7 @@ class _OfCases(NumpySolver):
         return None
 
     def refuse(self, model, c):
-        """Raise UnsupportedError if a link, or a constraint of a Chain c, has no case.
-
-        See `gap`.
-        """
+        """Raise UnsupportedError if `gap` finds a reason."""
         reason = self.gap(model, c.kind, c.active)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
@@ -443,15 +416,10 @@ class _OfCases(NumpySolver):
 def _outputs(c, a, F_d, tau, steps):
     """Return the outputs of CHAIN_ACCELERATIONS, a tuple of six arrays.
 
-    They are a, F_d and tau; alpha, angular accelerations of the joints' angles (n; the
-    last is 0) [rad/s²]; the reactions (n, 2) [N]; and (n, 2) flags of dropped
-    equations: row i of link i and angle i; angle 0 if it is active with torque 0.
-
-    Args:
-        c: Chain.
-        a, F_d, tau: Accelerations (n, 2), link forces (n, 2; row i by link i-1 on joint
-            i, row 0 zero) and torques (n), by joint.
-        steps: Results of part1 or part2.
+    They are a, F_d (row i by link i-1 on joint i, row 0 zero) and tau; alpha, of the
+    joints' angles (n; the last is 0) [rad/s²]; the reactions (n, 2) [N]; and (n, 2)
+    flags of dropped equations: row i of link i and angle i; angle 0 if it is active
+    with torque 0.
 
     Source: WAW-2.1 (alpha), WAW-5.4 (reactions).
     """
@@ -600,18 +568,7 @@ class TorqueResponseSource(_OfCases):
 
 
 def _jacobian(solver, model, x, kind, s, active):
-    """Return the Chain and da_i/dF_j, (n, n, 2, 2) (WAW-8.1).
-
-    The chain is taken at rest without forces.
-
-    Args:
-        solver: _OfCases, which refuses constraints and links without a case:
-            UnsupportedError.
-        model: Planar chain.
-        x: Positions of the joints, (n, 2) [m].
-        kind, s, active: Constraints; None: the chain's. A last joint that is active
-            raises UnsupportedError, joints of a link that coincide SingularError.
-    """
+    """Return a Chain at rest without forces, and da_i/dF_j, (n, n, 2, 2): WAW-8.1."""
     c = take(model, x, 0 * x, 0 * x, kind, s, None, active)
     solver.refuse(model, c)
     n, steps = model.n, part1(c)
@@ -634,8 +591,6 @@ def _lambdas(c, i):
     alpha_i is the acceleration of joint angle i, of link i relative to the previous
     link (link 0: to the x axis); a factor is a vector (2,) [1/m]. There are no terms of
     velocity, as L is normal to its link.
-
-    c: Chain; i: Index of the angle, below n - 1.
     """
     if i == 0:
         return [(0, -c.L[0]), (1, c.L[0])]

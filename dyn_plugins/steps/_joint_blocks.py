@@ -116,10 +116,9 @@ def _block_times(B, M, onto):
 
 
 def _single_entries(B):
-    """Return a list of (entry, column): the only nonzero one of each row of a Matrix.
+    """Return by row (entry, column), the only nonzero one; None if a row has more.
 
-    An all-zero row gives (0.0, 0). The result is None if a row has more than one; a
-    traced entry counts as nonzero.
+    An all-zero row gives (0.0, 0); a traced entry counts as nonzero.
     """
     single = []
     for row in B.rows:

@@ -64,21 +64,11 @@ def stop_force(model, q, qd):
 
 
 def _ball_stops(model, i, q, qd):
-    """Return the stops on a ball joint's swing and twist.
+    """Return (row, push, stiffness, damping) of a ball joint's finite limits.
 
-    Args:
-        model: Robot.
-        i: Body index of the joint.
-        q, qd: Joint positions and velocities of the robot, nq and nv.
-
-    Returns:
-        List of (row, push, stiffness, damping) for each finite limit (swing, lower and
-        upper twist): the Jacobian row from the joint's velocity to the rate of the gap,
-        then three numbers, zero while the gap is open.
-        The joint force of the stop is -push times the row [N·m].
-
-    Raises:
-        SingularError: The swing is pi; a Program raises it when it runs.
+    They are swing, lower and upper twist; row leads from the joint's velocity to the
+    rate of the gap; the others are zero while the gap is open. The joint force of the
+    stop is -push times the row [N·m].
     """
     D = max(model.inertia_scale[i])
     k, d = D * STOP_RATE**2, 2 * D * STOP_RATE

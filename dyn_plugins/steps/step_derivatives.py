@@ -238,10 +238,7 @@ def rk4_derivatives(
 
 
 def _split(numbers, n, width):
-    """Return a flat list as (pair of Vectors n, pair of Matrices n x width).
-
-    numbers: Entries of the Vectors, then of the Matrices row by row.
-    """
+    """Return a flat list as (pair of Vectors n, pair of Matrices n x width by row)."""
     rows = [numbers[2 * n + k * width :][:width] for k in range(2 * n)]
     vectors = Vector(numbers[:n]), Vector(numbers[n : 2 * n])
     return vectors, (Matrix(rows[:n]), Matrix(rows[n:]))
@@ -281,29 +278,12 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         dQ = I_q [1, 0, 0, 0] + I_u dU,   dU = c dR_before
         dV = [0, 1, 0, 0] + c dA_before
 
-    T_u, T_v are the derivatives of Model.tangent_rate by u and v, I_q, I_u those of
-    q (+) u; Q, V, Hinv are those of forward dynamics at this stage, Q and V with the
-    slopes of the limit stops.
-
-    Args:
-        model: Robot.
-        inputs: Position at the start of the step, joint forces, external forces on the
-            moving bodies.
-        state: Displacement u and velocity v at this stage.
-        slopes: Derivatives dR and dA of the previous stage's rates by q, qd, tau and
-            parameters, nv x (3 nv + np).
-        length: Length c of the stage [s].
-        slots: Solvers of the derivatives of forward dynamics: by state and joint
-            forces, and by parameters or None.
-        limit_stops: Whether spring-dampers act at the position limits.
-
-    Returns:
-        Tuple of 2 + 2 nv rows: rate of u, qdd, then the nv rows of dR and the nv rows
-            of dA.
-
-    Raises:
-        SingularError: With limit_stops, the swing of a limited ball joint is pi, when
-            the Program runs. Errors of the slots pass through.
+    T_u, T_v are the derivatives of Model.tangent_rate by u and v, I_q, I_u those of q
+    (+) u; Q, V, Hinv are those of forward dynamics at this stage, Q and V with the
+    slopes of the limit stops. slopes: dR and dA of the previous stage by q, qd, tau and
+    parameters, nv x (3 nv + np); length: c [s]; slots: derivatives by state and joint
+    forces, and by parameters or None. Results: rate of u, qdd, then the nv rows of dR
+    and those of dA.
     """
     (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
     derivatives, by_parameters = slots
@@ -390,10 +370,7 @@ class StepDerivativesSolver(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter, with the paths passed on to the slot `by_parameters`.
 
-        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
-        by name; not changed. Raises UnsupportedError unless f_ext_frame is "body" (a
-        step holds external forces constant in body coordinates), and the errors of
-        TracedSolver._adapter.
+        f_ext_frame must be "body": a step holds external forces constant in it.
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(

@@ -75,7 +75,7 @@ class ChainTrial(SystemCase):
         self.tau = np.append(self.rng.normal(size=self.model.n - 1), 0.0)
 
     def _state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw x and v, (n, 2) each, v fitting links and lines; joint 0 is at random.
+        """Draw x and v, (n, 2), v fitting links and lines; joint 0 is at random.
 
         Each angle, of a link from the previous one, is within 1.8 rad of zero.
         """

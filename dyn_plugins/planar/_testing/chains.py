@@ -189,8 +189,7 @@ def _least_squares(
 ) -> tuple[np.ndarray, np.ndarray, bool, bool]:
     """Return a, lambda, whether C a = c can hold, and whether C has full rank.
 
-    a is (n, 2), lambda has m entries. mass: (n, n); F: (n, 2); C: (m, 2n), m rows that
-    are not zero; c: m.
+    mass: (n, n); a, F: (n, 2); C: (m, 2n), rows that are not zero; lambda, c: m.
     """
     M, scale = np.kron(mass, np.eye(2)), np.linalg.norm(C, axis=1)
     C, c = C / scale[:, None], c / scale

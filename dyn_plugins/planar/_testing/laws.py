@@ -164,11 +164,7 @@ def _slope_ahead(
 ) -> np.ndarray:
     """Return the one-sided derivative at zero, by Richardson's extrapolation.
 
-    Args:
-        function: Function of a number, evaluated at h, 2 h and 4 h; its results have
-            the shape of `start`, and so has the derivative.
-        start: Its result at zero.
-        h: Smallest step.
+    start: Result of the function at zero; it is also evaluated at h, 2 h and 4 h.
     """
     one, two, four = ((function(k * h) - start) / (k * h) for k in (1, 2, 4))
     return (4 * (2 * one - two) - (2 * two - four)) / 3
