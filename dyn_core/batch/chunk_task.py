@@ -191,16 +191,8 @@ class ChunkTask:
     ) -> np.ndarray:
         """Return rows of input k in the dtype and memory layout of the Program.
 
-        The result is `array` itself if that fits, else a converted C-contiguous copy of
-        the same shape, which may lie in a buffer that the next call for input k
-        overwrites.
-
-        Args:
-            k: Index of the input.
-            array: Its rows (rows, *port.shape), at most `strip`, or a value of
-                port.shape that all rows share.
-            buffers: Conversion buffers by index of the input, reused by all strips; a
-                missing one is added.
+        The result is `array` itself if that fits, else a C-contiguous copy, which may
+        lie in one of the `buffers`: the next call for input k overwrites it.
         """
         flags, dtype = array.flags, self.program.dtype
         if array.dtype == dtype and flags.c_contiguous and flags.aligned:
@@ -218,17 +210,10 @@ class ChunkTask:
     ) -> list[Run]:
         """Compute a strip into `out`; return the runs of its failed rows, [] for none.
 
-        A run is (first row, row behind the last, reason), with indices in the batch.
-
-        Args:
-            inputs: Inputs of the strip in the order of the Program's, each (rows,
-                *port.shape), or port.shape if all rows share it.
-            out: Arrays of the outputs in their order, (rows, *port.shape), which are
-                overwritten; rows that fail become NaN.
-            first: Index of the strip's first row in the batch.
-
-        Raises:
-            RowError: Rows failed and `status` is False.
+        A run is (first row, row behind the last, reason), with indices in the batch, in
+        which the strip begins at `first`. Failed rows of `out` become NaN; without
+        `status` they are a RowError. Inputs are (rows, *port.shape), or port.shape if
+        all rows share it.
         """
         program = self.program
         into: Any = out[0] if len(out) == 1 else tuple(out)
@@ -247,18 +232,8 @@ class ChunkTask:
     ) -> Any:
         """Return the reduced value with a strip added; failed rows are left out.
 
-        If all rows failed, or there is no reduction, `value` is returned unchanged.
-
-        Args:
-            value: Value of the strips before, or None.
-            out: Results of the strip, one array (rows, *port.shape) for each output.
-            bad: Failed rows of the strip, as runs of indices in the batch.
-            first: Index of the strip's first row in the batch.
-
-        Raises:
-            SettingError: A function of the reduction returned anything but real
-                numbers, or without `combine` values that do not add up.
-            Exception: Other errors of Reduction's call and of Reduction.add.
+        `bad` has runs of indices in the batch, in which the strip begins at `first`. If
+        all rows failed, or there is no reduction, `value` is returned unchanged.
         """
         if bad:
             good = np.ones(len(out[0]), bool)
@@ -280,18 +255,10 @@ def _error(
     state: np.ndarray,
     first: int,
 ) -> RowError:
-    """Return the RowError of the failed rows of a strip, with indices in the batch.
+    """Return the RowError of the rows `bad` of a strip, with indices in the batch.
 
     The Program is called again without a status, since that error also names the input;
     if it raises none, the error is that of the first failed row's status.
-
-    Args:
-        program: Program of the batch.
-        inputs: Inputs of the strip in the order of the Program's, each (rows,
-            *port.shape), or port.shape if all rows share it.
-        bad: Indices of the failed rows in the strip, (failed,); at least one.
-        state: Status of each row of the strip, (rows,).
-        first: Index of the strip's first row in the batch.
     """
     error = program.failure(int(state[bad[0]]), bad.tolist())
     try:

@@ -173,8 +173,8 @@ def run_chunk(
 def _task(packed: bytes) -> ChunkTask:
     """Return the ChunkTask of packed TaskFacts, with its Program compiled.
 
-    The last four are cached, so that all chunks of a run share one. Raises BatchError
-    if this worker would compute other bits, and ImportError if it lacks a module.
+    The last four are cached, so that all chunks of a run share one. A worker that would
+    compute other bits is refused.
     """
     asked, content = pickle.loads(packed)
     _require_equal({"library": asked["library"]}, {"library": release()})
@@ -192,17 +192,7 @@ def _task(packed: bytes) -> ChunkTask:
 
 
 def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
-    """Check that results of this worker have the same bits as the sender's.
-
-    Args:
-        asked: Facts of the process that sent the task: texts by some of the keys
-            library, program, model and arithmetic.
-        here: Facts of this worker, by the same keys.
-
-    Raises:
-        BatchError: The facts differ in one of these keys that `asked` has, or `here`
-            lacks it; names this machine and the facts.
-    """
+    """Check that facts of this worker are the sender's: results have the same bits."""
     titles = {key: title for key, title in TITLES.items() if key in asked}
     differences = list(fact_differences(here, asked, titles))
     if differences:
@@ -217,12 +207,7 @@ def _source(facts: TaskFacts, k: int) -> Any:
     """Return input k as a RowSource of a shared value or a file, or as a SentSource.
 
     It is a SentSource if the input has no reference, if this worker does not see or
-    cannot read the file (zarr is not installed here), or if the file has another shape
-    or fingerprint than expected.
-
-    Args:
-        facts: Task.
-        k: Index of the input.
+    cannot read the file, or if the file has another shape or fingerprint than expected.
     """
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
@@ -241,8 +226,7 @@ def _targets(facts: TaskFacts) -> Targets | None:
     """Return the Targets a worker writes to; None if it must send results back.
 
     It must if the task has no result references, if the file of the journal is missing,
-    damaged or has another token, or if a result file cannot be opened here, also as
-    zarr is not installed.
+    damaged or has another token, or if a result file cannot be opened here.
     """
     if facts.results is None:
         return None
@@ -345,10 +329,7 @@ def on_cluster(
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """Context manager that turns errors of the connection in its block to BatchError.
-
-    They are OSError, TimeoutError and CancelledError: the scheduler does not answer.
-    """
+    """Context manager: an error of the connection to the scheduler is a BatchError."""
     try:
         yield
     except (OSError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
@@ -356,14 +337,7 @@ def _heard() -> Iterator[None]:
 
 
 class _ClusterRun:
-    """The submission of chunks to workers, and the collection of their outcomes.
-
-    Args:
-        client: Client of the scheduler.
-        task: Task of each chunk.
-        chunks: Chunks to be computed: (index, first row, row behind the last).
-        journal: Journal of the run, or None.
-    """
+    """The submission of chunks to workers, and the collection of their outcomes."""
 
     def __init__(
         self,
@@ -393,13 +367,6 @@ class _ClusterRun:
         error, or if the iteration ends early. Once a worker cannot see the file of an
         input, its chunk is submitted again with its rows, and all later ones with
         theirs.
-
-        Raises:
-            BatchError: A chunk kills several workers, a worker cannot import the code
-                or would compute other bits, results cannot be written, or the scheduler
-                is lost.
-            RowError: Rows fail and the task records no status.
-            Exception: Other errors of a worker, such as ShapeError, unchanged.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop
@@ -426,15 +393,8 @@ class _ClusterRun:
     def _result(self, future: Any, chunk: Chunk) -> ChunkOutcome:
         """Return the ChunkOutcome of a finished future.
 
-        Args:
-            future: Future of the chunk.
-            chunk: Index and range of rows of the chunk, for messages.
-
-        Raises:
-            BatchError: The chunk was cancelled, killed its workers, or needs a module
-                that the worker lacks; or the scheduler does not answer.
-            Exception: Other errors of the worker, such as UnseenRows or RowError,
-                unchanged.
+        Errors of the worker, such as UnseenRows, are raised unchanged, except a lost
+        chunk or module (BatchError).
         """
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
@@ -457,15 +417,8 @@ class _ClusterRun:
     def _fill(self, completed: Any) -> None:
         """Submit chunks until all are submitted or each worker thread has enough.
 
-        That is 2 for each thread if chunks bring or return rows, else 4; no threads
-        count as one. They are counted at most once a second. Errors of reading rows
-        pass through.
-
-        Args:
-            completed: Iterator of finished futures, which the new ones are added to.
-
-        Raises:
-            BatchError: The scheduler does not answer.
+        That is 2 for each thread if chunks bring or return rows, else 4. Threads are
+        counted at most once a second; no threads count as one.
         """
         now = time.monotonic()
         if now - self.counted > COUNT:
@@ -483,14 +436,7 @@ class _ClusterRun:
         """Submit a chunk, with the rows that workers cannot read themselves.
 
         The rows are part of the task: if a worker dies, the next one gets them. The
-        future is added to `waiting`. Errors of reading the rows pass through.
-
-        Args:
-            chunk: Index and range of rows of the chunk.
-            completed: Iterator of finished futures, which the new one is added to.
-
-        Raises:
-            BatchError: The scheduler does not answer.
+        future is added to `waiting` and `completed`.
         """
         _, first, last = chunk
         sources = enumerate(self.task.rows.sources)
@@ -506,17 +452,8 @@ class _ClusterRun:
     def _sent(self, j: int, source: RowSource, first: int, last: int) -> Any:
         """Return rows of input j to be sent with a task; None if the worker reads them.
 
-        None also if all rows share the value. Rows of a Dask array are returned as a
-        future, others as an array; once `send_all` is set, those of files, too. Errors
-        of reading them pass through.
-
-        Args:
-            j: Index of the input.
-            source: Its RowSource.
-            first, last: Range of the rows, last excluded.
-
-        Raises:
-            BatchError: The scheduler does not answer.
+        None also if all rows share the value. Rows of a Dask array are a future, others
+        an array; once `send_all` is set, those of files, too.
         """
         if source.rows is None:
             return None

@@ -160,15 +160,7 @@ class Journal:
             self._file.seek(end)
 
     def _take(self, number: int, line: bytes) -> None:
-        """Add the finished chunk of a line to `done`; it replaces an equal index.
-
-        Args:
-            number: Index of the line in the file, 0 for the header, for the message.
-            line: The line.
-
-        Raises:
-            BatchError: The line is damaged or of another run.
-        """
+        """Add the finished chunk of a line to `done`; it replaces an equal index."""
         try:
             k, runs, value, sums = _content(line, self.header["token"])
             failed = tuple((a, b, str(why)) for a, b, why in runs)
@@ -180,11 +172,7 @@ class Journal:
             ) from error
 
     def _open(self) -> None:
-        """Open the existing file for appending and lock it.
-
-        Without fcntl (Windows) it is not locked. Raises BatchError if another process
-        has locked it, or it is missing or cannot be written.
-        """
+        """Open the existing file for appending; lock it where there is fcntl."""
         with _writing(self.path):
             self._file = open(self.path, "r+b", buffering=0)
         if fcntl is not None:
@@ -226,11 +214,7 @@ class Journal:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Context manager that turns an OSError in its block into a BatchError.
-
-    Args:
-        path: Path of the journal, for the message.
-    """
+    """Context manager that turns an OSError in its block into a BatchError."""
     try:
         yield
     except OSError as error:
@@ -243,27 +227,14 @@ def _writing(path: str) -> Iterator[None]:
 def _line(content: Any, mark: str) -> bytes:
     """Return a line: JSON, a space, a CRC-32 of `mark` and the JSON, a line end.
 
-    The CRC-32 has eight hexadecimal digits.
-
-    Args:
-        content: JSON data; TypeError for other objects.
-        mark: Token of the run; empty for the header.
+    `mark` is the token of the run, empty for the header.
     """
     text = json.dumps(content)
     return f"{text} {zlib.crc32((mark + text).encode()):08x}\n".encode()
 
 
 def _content(line: bytes, mark: str) -> Any:
-    """Return the JSON content of a line.
-
-    Args:
-        line: Line of the journal, with its line end.
-        mark: Token of the run; empty for the header.
-
-    Raises:
-        ValueError: The checksum differs: the line is damaged or of another run; or
-            the text is no JSON.
-    """
+    """Return the JSON content of a line; ValueError: damaged, or of another `mark`."""
     text, _, end = line.rpartition(b" ")
     if end != b"%08x\n" % zlib.crc32(mark.encode() + text):
         raise ValueError("the checksum of a line differs")
@@ -275,10 +246,6 @@ def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[
 
     Compared are the keys of HEADER_TITLES (all of a header but inputs and token), the
     names of the inputs, and of each input that both have the facts in `kept`.
-
-    Args:
-        kept: Header of the existing journal ("there").
-        asked: Header of this run ("here").
     """
     yield from fact_differences(kept, asked, HEADER_TITLES)
     inputs = kept.get("inputs", {}), asked.get("inputs", {})

@@ -81,15 +81,7 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
 
 
 def _whole(name: str, value: Any) -> int:
-    """Return a setting as int; a float such as 1e9 is accepted, a bool is not.
-
-    Args:
-        name: Name of the setting, for the message.
-        value: Value.
-
-    Raises:
-        SettingError: `value` is not a whole number of at least 1.
-    """
+    """Return a setting as int from 1; a float such as 1e9 is accepted, no bool."""
     good = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer():
         good = True  # such as 1e9
@@ -347,9 +339,8 @@ class BatchRun:
     def _header(self) -> dict[str, Any]:
         """Return the journal's header as JSON data.
 
-        Keys are those of journal.HEADER_TITLES (program facts, sizes, outputs and
-        reduction), and "inputs". A function of rows is called for some samples; raises
-        ShapeError if it returns arrays that do not fit.
+        Keys are those of journal.HEADER_TITLES, and "inputs". A function of rows is
+        called for some samples.
         """
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)
@@ -403,14 +394,8 @@ class BatchRun:
         """Load the finished chunks of the journal; return the number of their rows.
 
         Their failed rows are stored in `runs`, and the values of the reduction are
-        combined. Chunks whose results differ from their checksums are left out.
-
-        Args:
-            workers: Number of threads that compute checksums.
-
-        Raises:
-            BatchError: Some of these rows failed, and `status` is False.
-            Exception: Errors of Reduction.add pass through.
+        combined. Chunks whose results differ from their checksums are left out. Without
+        `status` failed rows are refused.
         """
         self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
@@ -428,10 +413,7 @@ class BatchRun:
         """Drop finished chunks whose results cannot be read or have other checksums.
 
         They are removed from journal.done, and so computed again, with one warning for
-        all. Nothing is checked for a reduction or without a journal.
-
-        Args:
-            workers: Number of threads that compute checksums.
+        all. Nothing is checked for a reduction.
         """
         if self.journal is None or self.targets is None or not self.journal.done:
             return
@@ -460,17 +442,10 @@ class BatchRun:
     def _outcomes(
         self, client: Any, workers: int, missing: list[Chunk]
     ) -> Iterator[tuple[int, ChunkOutcome]]:
-        """Return an iterator of (index, ChunkOutcome) of the missing chunks.
+        """Iterate over (index, ChunkOutcome) of the missing chunks as they finish.
 
-        Chunks come as they finish. The iteration raises the errors that `results`
-        names.
-
-        Args:
-            client: Client of a Dask scheduler; None for threads.
-            workers: Maximum number of threads; engines other than native use one;
-                ignored with a client.
-            missing: Chunks to be computed: (index, first row, row behind the last);
-                without any the iterator is empty.
+        `workers` is the maximum number of threads without a client; engines other than
+        native use one.
         """
         if not missing:
             return iter(())
@@ -489,10 +464,7 @@ class BatchRun:
         return on_threads(task, missing, min(workers, len(missing)))
 
     def _value(self) -> Any:
-        """Return the results of map_rows without status.
-
-        It is an array, a named tuple, or a reduction's value, None if no row succeeded.
-        """
+        """Return an array, a named tuple, or a reduction's value, which may be None."""
         if self.targets is None:
             return self._fold.value
         arrays = self.targets.arrays
@@ -677,19 +649,7 @@ def map_rows(
 def _files(
     out: Any, program: Program[Any], reduction: Reduction | None
 ) -> ResultFiles | None:
-    """Return the result files if `out` is a path, else None.
-
-    Args:
-        out: None, a path or URL, or arrays.
-        program: Program with the outputs.
-        reduction: Reduction, or None.
-
-    Raises:
-        SettingError: The path is not valid, the folder in which it lies does not exist,
-            or `out` is not None for a reduction.
-        UnsupportedError: A library for the path is not installed, or the URL cannot be
-            opened.
-    """
+    """Return the result files if `out` is a path or URL, else None."""
     if reduction is not None and out is not None:
         message = "a reduction returns its value; valid: journal= to resume it, no out"
         raise SettingError(message, "out")

@@ -114,7 +114,7 @@ def arithmetic(engine: str) -> str:
 def _numpy_functions() -> str:
     """Return a digest of results of functions and matrix products of NumPy and Python.
 
-    Their bits differ between libraries and processors. Computed once in a process.
+    Their bits differ between libraries and processors.
     """
     x = np.linspace(0.01, 0.99, 501)
     matrix = np.cos(np.arange(1600.0)).reshape(40, 40) + 40 * np.eye(40)
@@ -132,9 +132,8 @@ def _numpy_functions() -> str:
 def _digest(program: Program[Any]) -> str:
     """Return a digest of a Program's algorithm, ports, dtype, build options and engine.
 
-    It has 16 hexadecimal digits. Options that change no bit (threads, wait) are left
-    out. Numbers, texts, tuples and lists count by their repr, other options by the name
-    of their type only.
+    Options that change no bit (threads, wait) are left out. Numbers, texts, tuples and
+    lists count by their repr, other options by the name of their type only.
     """
     facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
     facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
@@ -148,7 +147,7 @@ def _digest(program: Program[Any]) -> str:
 def _algorithm(program: Program[Any]) -> str:
     """Return a digest of the operations of a Program's Graph.
 
-    Without a Graph (engine plain), or if the Graph calls Programs, return the weaker
+    Without a Graph (engine plain), or if the Graph calls Programs, it is the weaker
     digest of the solver's code, see code_digest.
     """
     facts = getattr(program, "facts", None)

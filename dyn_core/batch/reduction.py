@@ -106,8 +106,8 @@ class Reduction:
     def _require_sums(self, results: Any) -> None:
         """Raise SettingError if the values of two halves of the rows do not add up.
 
-        At most the first 64 rows are used. A maximum or a mean would be added over the
-        chunks. A single row, and functions that refuse so few rows, are not tested.
+        A maximum or a mean would be added over the chunks. At most the first 64 rows
+        are used. A single row, and functions that refuse so few rows, are not tested.
         """
         several = isinstance(results, tuple)
         rows = min(len(results[0] if several else results), _TESTED_ROWS)
@@ -186,9 +186,9 @@ class OrderedFold:
 def _add_up(whole: Any, first: Any, rest: Any) -> bool:
     """Return whether the entries of a reduced value are sums of those of two others.
 
-    The error may be 1e-3 of the largest finite |whole| + |first| + |rest| of the
-    array, so that sums of float32 add up; NaN equals NaN. Arrays of different shapes
-    give False; values of different keys or length raise KeyError or ValueError.
+    The error may be 1e-3 of the largest finite |whole| + |first| + |rest| of the array,
+    so that sums of float32 add up; NaN equals NaN. Values of different keys or length
+    raise KeyError or ValueError.
     """
     if isinstance(whole, Mapping):
         keys = whole.keys() | first.keys() | rest.keys()
@@ -209,8 +209,7 @@ def _checked(value: Any) -> Any:
     """Return a copy of a reduced value, since the result buffers are reused.
 
     A list becomes a tuple, a mapping a dict with keys of str; a named tuple keeps its
-    fields. Entries become arrays or NumPy scalars, see _copied. SettingError for an
-    entry that is not real.
+    fields. Entries become arrays or NumPy scalars, see _copied.
     """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}
@@ -220,10 +219,7 @@ def _checked(value: Any) -> Any:
 
 
 def _copied(part: Any) -> Any:
-    """Return a copy of a number or array, a number or 0-d array as a NumPy scalar.
-
-    Raises SettingError if it is not real (floats, integers and booleans are).
-    """
+    """Return a copy of an array of real numbers; a 0-d one becomes a NumPy scalar."""
     try:
         array = np.array(part)
     except ValueError:  # ragged
@@ -239,8 +235,7 @@ def _copied(part: Any) -> Any:
 def _like(value: Any, parts: list[Any]) -> Any:
     """Return parts as a tuple; for a named tuple `value`, as one with its field names.
 
-    That is a named tuple of another type. TypeError if there are not as many parts as
-    fields.
+    That is a named tuple of another type.
     """
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)

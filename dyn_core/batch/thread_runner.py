@@ -95,16 +95,11 @@ def _work(
     done: SimpleQueue[tuple[int, Any]],
     ended: list[bool],
 ) -> None:
-    """Process chunks from the queue `wanted` until None comes or `ended` is not empty.
+    """Process chunks from `wanted` until None comes or `ended` is not empty.
 
-    Args:
-        task: Task that processes the chunks.
-        wanted: Queue of chunks (index, first row, row behind the last); None ends the
-            thread.
-        done: Queue that gets (index, outcome) of each chunk; a raised exception is the
-            outcome, and does not end the thread.
-        ended: Empty list; an entry that another thread appends ends the thread and
-            stops its task.
+    `done` gets (index, outcome) of each chunk; a raised exception is the outcome, and
+    does not end the thread. An entry that another thread appends to `ended` also stops
+    the task.
     """
     while (chunk := wanted.get()) is not None and not ended:
         k, first, last = chunk

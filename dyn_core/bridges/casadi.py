@@ -92,13 +92,7 @@ def normalized(rates: PositionRates, q: Any) -> Any:
 def _converting(rates: PositionRates, q: Any, to_velocity: bool) -> Any:
     """Return V(q) (nv, nq), velocities from rates, or R(q) (nq, nv), the reverse.
 
-    Args:
-        rates: Conversions of the robot.
-        q: Unit position (nq), a CasADi expression.
-        to_velocity: True: V(q); False: R(q).
-
-    Returns:
-        CasADi expression of the matrix, identity for joints without quaternions.
+    The position must be unit; the matrix is identity for joints without quaternions.
     """
     ca = casadi_module()
     blocks, last = [], 0
@@ -166,14 +160,10 @@ def c_source(function: Any) -> str:
 def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
     """Return a CasADi function NAME_of_q of the first kernel with a custom Jacobian.
 
-    The next kernels compute the Jacobian, and so on; the last one gets none. Inputs
-    must be unit positions; Jacobians are by the nq numbers of a position.
-
-    Args:
-        rates: Conversions of the robot.
-        externals: CasADi functions: values, then slopes and second derivatives, if any.
-            Their results are jac_Y_X for each result Y and each input X of the function
-            before, inputs varying fastest.
+    The next kernels compute the Jacobian, and so on; the last one gets none. Their
+    results are jac_Y_X for each result Y and each input X of the function before,
+    inputs varying fastest. Inputs must be unit positions; Jacobians are by the nq
+    numbers of a position.
     """
     ca = casadi_module()
     function, *others = externals
@@ -208,13 +198,7 @@ def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
 
 
 def _is_position(name: str, x: Any, rates: PositionRates) -> bool:
-    """Return whether an input is a position: its name is q, and it has nq entries.
-
-    Args:
-        name: Name of the input.
-        x: CasADi expression of the input, a column.
-        rates: Conversions of the robot, with its nq.
-    """
+    """Return whether an input is a position: its name is q, and it has nq entries."""
     return name == "q" and x.size1() == rates.nq
 
 
@@ -337,15 +321,10 @@ def library(
 
 @dataclass(frozen=True)
 class _LibraryParts:
-    """The components of a library.
+    """The components of a library: objects and C sources by name of the file.
 
-    Attributes:
-        name: Name of the function.
-        plain: Whether positions have no quaternions; the first kernel is then the
-            function itself.
-        functions: Names of the kernels: values, slopes, second derivatives.
-        objects: Object files by name.
-        sources: C files by name.
+    The functions are the kernels: values, slopes, second derivatives. It is plain if
+    positions have no quaternions; the first kernel is then the function itself.
     """
 
     name: str
@@ -364,20 +343,8 @@ def _kernels(
 ) -> _LibraryParts:
     """Return the compiled kernels of a Program and of its derivatives, not yet linked.
 
-    Args:
-        program: Program of the engine native.
-        name: Name of the function; None: SOLVER_ROBOT.
-        constants: Values of inputs that the function does not have, by name.
-        hessian: Whether there is a kernel of second derivatives.
-        status: Whether the function has one more result, the status.
-
-    Raises:
-        UnsupportedError: The Program is of another kind, no solver computes its
-            derivatives, the name is no C identifier, reserved or a port's, or an input
-            has no derivative and is not among the constants.
-        ShapeError: A constant is no input, or has another shape.
-        ValueError, TypeError: A constant is no array of numbers.
-        CompileError: LLVM rejects the code.
+    Programs and names that CasADi cannot use, and inputs without derivatives that are
+    not among the constants, are refused.
     """
     prefix = interface_of(program, name).prefix
     assert isinstance(program, NativeProgram)
@@ -404,12 +371,7 @@ def _kernels(
 
 
 def _check(program: NativeProgram) -> None:
-    """Check that CasADi can use a Program.
-
-    Raises:
-        UnsupportedError: Its model is no robot or has loops, or its dtype is not
-            float64.
-    """
+    """Check that a Program has float64 and a robot without loops, as CasADi needs."""
     model, what = program.model, program.recipe.solver.name
     if not isinstance(model, Model) or model.loops:
         raise UnsupportedError(f"{what}: valid for CasADi: robots without loops")
@@ -421,18 +383,7 @@ def _check(program: NativeProgram) -> None:
 
 
 def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constants as flat float64 arrays, views where possible, by name.
-
-    Matrices are flattened row by row.
-
-    Args:
-        program: Program with the inputs.
-        values: Value of each constant, by name, in the shape of the input.
-
-    Raises:
-        ShapeError: A name is no input of the Program, or a shape differs.
-        ValueError, TypeError: A value is no array of numbers.
-    """
+    """Return the constants by name, flat by rows, float64, views where possible."""
     ports = {port.name: port for port in program.inputs}
     fixed = {}
     for name, value in values.items():
@@ -455,15 +406,8 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
     numbers. By an input that is not read it is zero. With `status`, zeros jac_status_X
     are last.
 
-    Args:
-        function: Function to be differentiated.
-        name: Name of the Jacobian.
-        plain: Whether CasADi calls it directly: then its inputs are the inputs of the
-            function and its outputs, which are not read; else the inputs alone.
-
-    Raises:
-        UnsupportedError: There is no solver of these derivatives, or an input that is
-            read has none.
+    If `plain`, CasADi calls it directly: its inputs are then those of the function and
+    its outputs, which are not read; else the inputs alone.
     """
     derivatives = Derivatives(function.program)
     _check_inputs(function, derivatives)
@@ -503,16 +447,7 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
 
 
 def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
-    """Check that each input that a function reads has a derivative.
-
-    Args:
-        function: Function to be differentiated.
-        derivatives: Slopes of its Program.
-
-    Raises:
-        UnsupportedError: No derivatives of the Program are known, or an input that is
-            read has none; only those by q, qd, qdd and tau count.
-    """
+    """Check that each input that is read has a derivative (by q, qd, qdd or tau)."""
     what = function.program.recipe.solver.name
     by = [x for x in _BY if any(x == name for _, name in derivatives.slopes)]
     if not by:
@@ -532,8 +467,7 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
 def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
     """Return the index of each entry of each output, counted across all outputs.
 
-    The result has an array of the output's shape by its name; entries of an output are
-    counted row by row.
+    The result has an array of the output's shape by its name, counted row by row.
     """
     numbers, start = {}, 0
     for port in program.outputs:
@@ -558,14 +492,10 @@ def _whole(program: NativeProgram, number: int) -> Result:
 def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
     """Return a Result; entries of a matrix that are zero for every state are left out.
 
-    Of a single column, only entries -1 are left out. If all are -1, the Result is empty
-    and refers to output 0.
-
-    Args:
-        program: Program whose kernel computes it.
-        name: Name of the result.
-        numbers: Index of each entry, (rows, columns), counted across all outputs of the
-            Program, each row by row; -1 for a zero. All lie in the same output.
+    `numbers` (rows, columns) are indices of entries, counted across all outputs of the
+    Program, each row by row; -1 for a zero. All lie in the same output. Of a single
+    column, only entries -1 are left out. If all are -1, the Result is empty and refers
+    to output 0.
     """
     some = int(numbers.max(initial=0))
     starts = np.cumsum([0, *(port.size for port in program.outputs)])
@@ -589,14 +519,9 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 
 
 def _linked(folder: Path, kernels: _LibraryParts) -> Path:
-    """Compile the C sources and link them with the kernels; return the library's path.
+    """Compile the C sources and link them with the kernels to libNAME.so in the folder.
 
-    The library is libNAME.so in the folder, which is created if it is missing; an
-    existing file is replaced.
-
-    Raises:
-        CompileError: There is no C compiler, or it fails.
-        OSError: The folder cannot be made.
+    The folder is created if it is missing; an existing file is replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"

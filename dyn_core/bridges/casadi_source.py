@@ -166,16 +166,8 @@ def _body(
 
     In the code, a null input is zero and a null output is not written. The work array w
     starts with zeros, followed by room for all outputs of the kernel, even if most are
-    written to their results directly. Without `marks`, a failed state returns 1 before
-    any result that needs w is copied.
-
-    Args:
-        function: Function to be written.
-        fixed: Values of inputs of the kernel that are constants, by name, flat.
-
-    Returns:
-        Lines that define constants, lines of the function's body, and the number of
-        doubles in w before the kernel's scratch memory.
+    written to their results directly; the kernel's scratch memory is behind them.
+    Without `marks`, a failed state returns 1 before any result that needs w is copied.
     """
     name, program = function.name, function.program
     order = {x.name: k for k, x in enumerate(function.inputs)}
@@ -227,23 +219,13 @@ def _body(
 
 
 def _names(name: str, names: Sequence[str]) -> list[str]:
-    """Return the lines of a C function: a name by its index, 0 for any other index.
-
-    Args:
-        name: Name of the C function.
-        names: Names that it returns.
-    """
+    """Return the lines of a C function: a name by its index, 0 for any other index."""
     cases = [f'    case {k}: return "{x}";' for k, x in enumerate(names)]
     return _by_number(f"const char *{name}", cases)
 
 
 def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return the lines of a C function: a sparsity by its index, 0 for any other.
-
-    Args:
-        name: Name of the C function.
-        patterns: Sparsities as integers in CasADi's format.
-    """
+    """Return the lines of a C function: a sparsity by its index, 0 for any other."""
     cases = []
     for k, pattern in enumerate(patterns):
         numbers = ", ".join(map(str, pattern))

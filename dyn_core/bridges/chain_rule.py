@@ -101,19 +101,9 @@ class ChainRule:
     ) -> Any:
         """Return the rate of one output; of a position in tangent coordinates (nv).
 
-        It is zero if no input changes, and for outputs in derivatives.CONSTANT
-        (impulse, gap, residuals, iterations, status, modes).
-
-        Args:
-            output: Port of the output.
-            y: Value of the output.
-            moved: Port and rate of each input that changes; of positions in tangent
-                coordinates.
-            values: Results of derivative Programs.
-
-        Raises:
-            UnsupportedError: An input that changes has no derivative, and the output is
-                not in CONSTANT.
+        It is zero if no input changes, and for outputs in derivatives.CONSTANT. `moved`
+        has port and rate of each input that changes; of positions in tangent
+        coordinates.
         """
         shape = self._tangent[output.name]
         total = self._zeros((*y.shape[: y.ndim - len(output.shape)], *shape))
@@ -170,17 +160,8 @@ class ChainRule:
         """Return the gradient by one input, in the shape of its value (nq, a position).
 
         It is zero if no output depends on the input, and summed over the batch axis if
-        x has none.
-
-        Args:
-            port: Input.
-            x: Its value, (*port.shape) or (batch, *port.shape).
-            cotangents: Cotangent of each output, in its shape; of positions in tangent
-                coordinates (..., nv). None is zero.
-            values: Results of the derivative Programs at these inputs.
-
-        Raises:
-            UnsupportedError: The input has no derivative.
+        x has none. Cotangents are in the shapes of outputs, of positions in tangent
+        coordinates (..., nv); None is zero.
         """
         total = None
         for output, c in zip(self._outputs, cotangents, strict=True):
@@ -201,12 +182,9 @@ class ChainRule:
         return total.sum(0) if total.ndim > x.ndim else total
 
     def _matrix(self, slope: Any, output: Port, port: Port) -> Any:
-        """Return a slope as matrices (..., size of the output, size of the input).
+        """Return a slope (..., *output, *input) as matrices (..., output, input).
 
-        Args:
-            slope: Derivative (..., *output, *input).
-            output, port: Ports of the output and of the input; positions have nv
-                tangents.
+        Positions have nv tangents.
         """
         rows, columns = self._tangent[output.name], self._tangent[port.name]
         lead = slope.ndim - len(rows) - len(columns)

@@ -127,14 +127,8 @@ class PositionRates:
     ) -> Any:
         """Return values multiplied by a map of _quadratic_maps, or by its transpose.
 
-        Values of joints without quaternions are unchanged.
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq) with unit quaternions.
-            values: Rates, velocities or gradients (..., nq) or (..., nv).
-            which: _RATE: velocities to rates of q; _VELOCITY: rates of q to velocities.
-            adjoint: Whether to multiply by the transpose.
+        Values, (..., nq) or (..., nv), of joints without quaternions are unchanged. The
+        map is _RATE, velocities to rates of q, or _VELOCITY, the reverse.
         """
         if self.plain:
             return values
@@ -172,9 +166,6 @@ def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
 
     T is (nq, nv, nq + 1, nq + 1) for position_rate, with v the velocity, and (nv, nq,
     nq + 1, nq + 1) for velocity_of, with v the rate of q.
-
-    Args:
-        joint: Joint with nq and nv.
     """
     n = joint.nq
     rate = _tensor(joint.position_rate, n, joint.nv)
@@ -186,11 +177,6 @@ def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
 
     The shape is (size of the result, inputs, n + 1, n + 1); result[a] is the sum over
     b, c, d of T[a, b, c, d] x[b] y[c] y[d], with y = (q, 1).
-
-    Args:
-        function: Takes q and x as Vectors; returns the entries of a vector.
-        n: Size of q.
-        inputs: Size of x.
     """
 
     def matrix(q: np.ndarray) -> np.ndarray:

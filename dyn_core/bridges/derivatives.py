@@ -129,9 +129,6 @@ class Derivatives:
         that the other solver does not have), slots of the same kind in both solvers,
         and options that the other solver declares; only those that were chosen for the
         Program or in its solver.
-
-        Args:
-            what: The other solver.
         """
         recipe = self.program.recipe
         chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
@@ -197,12 +194,7 @@ class Derivatives:
 def _is_optional(what: Any, name: str) -> bool:
     """Return whether a solver has an input only if its build asks for it by name.
 
-    For the name of a port: whether the port is optional. For any other name: True if it
-    has a dot, or is gravity, armature or time.
-
-    Args:
-        what: Solver.
-        name: Name of the input: of a port, or of a parameter such as "link.mass".
+    The name is that of a port, or of a parameter such as "link.mass".
     """
     ports = {port.name: port for port in what.signature.inputs}
     return ports[name].optional if name in ports else "." in name or name in _GLOBAL
@@ -226,36 +218,20 @@ def _read(source: Source, output: str) -> Slope:
 
 
 def _block(source: Source, output: str, rows: slice, columns: slice) -> Slope:
-    """Return a function of Values that returns a block of a Source's matrix.
-
-    Args:
-        source: Source of the matrix.
-        output: Name of the matrix.
-        rows, columns: Slices of its last two axes.
-    """
+    """Return a function of Values: a block of a matrix's last two axes."""
     return lambda v: v(source)[output][..., rows, columns]
 
 
 def _by_parameter(first: Source, by: Source) -> Slope:
     """Return the slope of accelerations by a parameter p: -Hinv dtau/dp.
 
-    Args:
-        first: Source with qdd and Hinv.
-        by: Source of the derivative of joint forces, dtau_dp; its input qdd is that
-            qdd.
+    The input qdd of `by`, which has dtau_dp, is the qdd of `first`.
     """
     return lambda v: -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
 
 
 def _of_port(slope: Slope, shape: tuple[int, ...]) -> Slope:
-    """Return a slope by a parameter, without its last axis if the input is a scalar.
-
-    Args:
-        slope: Function of Values; its result has a last axis of the parameter's
-            entries.
-        shape: Shape of the input: () for a scalar, whose last axis of one entry is
-            dropped; for any other shape `slope` is returned unchanged.
-    """
+    """Return a slope by a parameter, without its last axis if the input is a scalar."""
     return slope if shape else lambda v: slope(v)[..., 0]
 
 
@@ -263,10 +239,6 @@ def _by_forces(first: Source, forces: Source) -> Slope:
     """Return the slope of accelerations by forces on bodies, (..., nv, nb, 6).
 
     It is -Hinv dtau/df_ext.
-
-    Args:
-        first: Source with Hinv.
-        forces: Source of dtau_df_ext, (..., nv, nb, 6).
     """
 
     def slope(v: Values) -> Any:

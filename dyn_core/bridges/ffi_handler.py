@@ -77,13 +77,9 @@ def target_name(program: Program[Any]) -> str:
 
 
 def _scratch(name: str, size: int) -> dict[str, int]:
-    """Return the constants NAME_SCRATCH, `size`, and NAME_LARGE of a kernel.
+    """Return the constants NAME_SCRATCH, `size` [bytes], and NAME_LARGE of a kernel.
 
     LARGE is 1 if `size` is above 32768, too large for the stack, else 0.
-
-    Args:
-        name: "SCALAR" or "BATCH".
-        size: Scratch memory of the kernel [bytes].
     """
     return {f"{name}_SCRATCH": size, f"{name}_LARGE": int(size > _STACK)}
 
@@ -145,11 +141,6 @@ class CallHandler:
 
         They are N_NAME, the number of ports, and NAME_AXES and NAME_BYTES, the
         addresses of the numbers of axes and of the sizes [bytes] of one state (int64).
-
-        Args:
-            name: "IN" or "OUT".
-            ports: Ports of the inputs or outputs.
-            item: Size of a number [bytes].
         """
         count = len(ports)
         axes = (ctypes.c_int64 * (count + 1))(*(len(port.shape) for port in ports))

@@ -142,19 +142,15 @@ class JaxFunction:
     def _over(self, axes: tuple[int | None, ...]) -> Callable[..., Any]:
         """Return the function of arrays that runs the Program for these batch axes.
 
-        It returns a tuple of all outputs, then the status. If an input has a batch
-        axis, all of them have it first; else they are the results of one state.
-
-        Args:
-            axes: For each input 0 if it has a batch axis, None if all rows share it.
+        It returns a tuple of all outputs, then the status; all with a batch axis first
+        if an input (axis 0) has one, else of one state.
         """
         return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
         """Return a tuple of the outputs, then the status, of one state.
 
-        `arrays` are the inputs in the Program's order; quaternions are scaled to unit
-        length first.
+        Quaternions are scaled to unit length first.
         """
         ports = self.program.inputs
         unit = [
@@ -173,13 +169,8 @@ class JaxFunction:
 class _JaxOperation:
     """A Program as a primitive with a derivative rule; positions must be unit.
 
-    Args:
-        program: Program of engine native.
-        status: Whether callers of the function get the status; tangents of failed rows
-            are then set to NaN. Calls of this object return it in any case.
-
-    Raises:
-        UnsupportedError: There is no machine code, or jaxlib is not supported.
+    Calls return the status in any case; with `status`, callers of the function get it,
+    too, and tangents of failed rows are set to NaN.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -196,19 +187,15 @@ class _JaxOperation:
     def __call__(self, *arrays: Any) -> Any:
         """Return a tuple of the outputs, and last the status (int32), of one state.
 
-        Outputs of a failed state are NaN. arrays: Inputs, positions with unit
-        quaternions.
+        Outputs of a failed state are NaN. Positions must have unit quaternions.
         """
         return self._differentiable(*arrays)
 
     def _batchable(self, rows: int | None) -> Any:
         """Return a function that calls the machine code, with its rule for vmap.
 
-        It takes the inputs and returns a tuple: the outputs, then the status. Under
-        vmap there is one call for the rows of all axes.
-
-        Args:
-            rows: Number of rows of a call; None: one state without a batch axis.
+        It returns a tuple: the outputs, then the status. Under vmap there is one call
+        for the rows of all axes.
         """
 
         @custom_vmap
@@ -233,21 +220,11 @@ class _JaxOperation:
     def _rows(
         self, port: Port, x: Any, batched: int | None, size: int, rows: int | None
     ) -> Any:
-        """Return an input with one axis of size * rows; unchanged if all rows share it.
+        """Return an input as (size * rows, *port.shape), rows varying fastest.
 
-        With rows None it is returned unchanged, too. A batch of one row is repeated;
-        one of any other number than `rows` raises ValueError.
-
-        Args:
-            port: Port of the input.
-            x: Input, (*port.shape), behind the axis of vmap, then the batch axis, if it
-                has them.
-            batched: Not None if its first axis is the axis of vmap.
-            size: Size of the axis of vmap.
-            rows: Number of rows of the call within vmap; None for one state.
-
-        Returns:
-            (size * rows, *port.shape), rows varying fastest; or x.
+        It is unchanged if all rows share it, or if `rows` is None. The axis of vmap
+        (not None in `batched`) is in front of the batch axis. A batch of one row is
+        repeated; one of any other number than `rows` raises ValueError.
         """
         of_rows = x.ndim - len(port.shape) - (batched is not None)
         if rows is None or (batched is None and not of_rows):
@@ -262,12 +239,8 @@ class _JaxOperation:
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
         """Return a tuple of the outputs and the status (int32) from the machine code.
 
-        They are (*port.shape) and (), or with a batch axis (rows, ...) in front.
-        Outputs of failed rows are NaN.
-
-        Args:
-            rows: Number of rows; None: one state.
-            arrays: Inputs in order; those without a batch axis are shared by all rows.
+        They are (*port.shape) and (), or with a batch axis (rows, ...) in front. Inputs
+        without a batch axis are shared by all rows. Outputs of failed rows are NaN.
         """
         lead = () if rows is None else (rows,)
         results = [
@@ -280,14 +253,8 @@ class _JaxOperation:
     def _rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return outputs and their tangents, the sums of slopes times input tangents.
 
-        Both are tuples that end with the status, whose tangent is zero (float0).
-
-        Args:
-            primals: Inputs.
-            tangents: Tangent of each input; a SymbolicZero if it does not change.
-
-        Raises:
-            UnsupportedError: An input that changes has no derivative.
+        Both are tuples that end with the status, whose tangent is zero (float0). The
+        tangent of an input that does not change is a SymbolicZero.
         """
         values = self._chain.values(primals)
         rates = [None if isinstance(t, SymbolicZero) else t for t in tangents]
@@ -309,13 +276,7 @@ class _JaxOperation:
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
-        The status is left out.
-
-        Args:
-            source: The derivative Program; its operation is created at first use, which
-                may raise the errors of a build, and UnsupportedError.
-            arrays: Its inputs of one state, by name, in the shapes of the ports;
-                further ones are ignored.
+        The status is left out. The Program's operation is created at first use.
         """
         operation = self._sources.get(source)
         if operation is None:
@@ -327,11 +288,7 @@ class _JaxOperation:
 
 
 def _coordinates(program: Program[Any]) -> Any:
-    """Return the PositionRates of a Program's robot, cached.
-
-    Raises:
-        UnsupportedError: The Program is not of a robot.
-    """
+    """Return the PositionRates of a Program's robot, cached."""
     if program.signature.system != "robot":
         raise UnsupportedError(
             f"{program.recipe.solver.name} is for a {program.signature.system};"
@@ -341,11 +298,7 @@ def _coordinates(program: Program[Any]) -> Any:
 
 
 def _demand_x64(program: Program[Any]) -> None:
-    """Check that JAX computes in the precision of a Program.
-
-    Raises:
-        UnsupportedError: The Program is of float64, and JAX computes in float32.
-    """
+    """Refuse a Program of float64 where JAX computes in float32."""
     if program.dtype == np.float64 and not jax.config.jax_enable_x64:
         raise UnsupportedError(
             f"{program.recipe.solver.name} is built for float64, and JAX is set to"
@@ -355,12 +308,7 @@ def _demand_x64(program: Program[Any]) -> None:
 
 
 def _registered(program: Program[Any]) -> str:
-    """Return the name of the Program's XLA target, which is registered on first use.
-
-    Raises:
-        UnsupportedError: There is no machine code, or jaxlib is not supported.
-        CompileError: LLVM failed.
-    """
+    """Return the name of the Program's XLA target, which is registered on first use."""
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)
     with _REGISTERING:
@@ -377,20 +325,9 @@ def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
     With this dtype and shape, a JAX array is returned itself, and a NumPy array as a
     NumPy copy, since the caller may change it while XLA still computes. Any other value
     goes through jnp.asarray. With jax_enable_x64, it makes float64 of lists of floats;
-    without, it rounds NumPy's float64 to float32.
-
-    Args:
-        port: Port of the input.
-        value: Array, number or nested list; integers, booleans and smaller
-            floating-point types are converted, and a single Python float is never too
-            large.
-        dtype: Dtype of the result.
-
-    Raises:
-        ShapeError: It has masked entries, complex numbers or another shape; or, after
-            jnp.asarray, a larger floating-point type than `dtype`. So float64 is
-            refused for float32 only with jax_enable_x64.
-        TypeError, ValueError: JAX makes no array of it.
+    without, it rounds NumPy's float64 to float32. So float64 is refused for float32
+    only with jax_enable_x64. Smaller floating-point types are converted; a single
+    Python float is never too large.
     """
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):

@@ -168,10 +168,9 @@ class TorchOperation:
         return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
 
     def _tensors(self, values: Any) -> tuple[Any, ...]:
-        """Return the outputs of a call as a tuple of tensors.
+        """Return the outputs of a call, without the status, as a tuple of tensors.
 
-        Tensors share the memory of arrays; single numbers are copied. `values` are the
-        outputs without the status: one array or number, or a tuple of several.
+        Tensors share the memory of arrays; single numbers are copied.
         """
         parts = (values,) if len(self.program.outputs) == 1 else values
         return tuple(
@@ -185,10 +184,6 @@ class TorchOperation:
         """Return outputs and status (int64) of a call; status 0 if it is not requested.
 
         The status is (rows,), or () without a batch axis.
-
-        Raises:
-            ShapeError: An input does not fit the Program.
-            RowError: A row fails, and the status was not requested.
         """
         results = self.run(tensors)
         if self._status:
@@ -196,20 +191,14 @@ class TorchOperation:
         return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
 
     def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
-        """Return the batch axis of a call with these inputs: () or (number of rows,).
-
-        The first input with a batch axis decides.
-        """
+        """Return the batch axis of a call with these inputs: () or (rows,)."""
         for port, x in zip(self.program.inputs, tensors, strict=True):
             if x.dim() > len(port.shape):
                 return (x.shape[0],)
         return ()
 
     def _shapes(self, *tensors: Any) -> Any:
-        """Return uninitialised outputs and status (int64) of a call with these inputs.
-
-        The compiler reads their shapes and types.
-        """
+        """Return uninitialised outputs and status (int64), of which shapes are read."""
         lead = self._lead(tensors)
         results = [
             torch.empty((*lead, *port.shape), dtype=self._dtype)
@@ -218,19 +207,7 @@ class TorchOperation:
         return (*results, torch.empty(lead, dtype=torch.int64))
 
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
-        """Return outputs and status of the operation within vmap, and their vmap axes.
-
-        The axes are all 0, in front of an axis of the batch.
-
-        Args:
-            info: Information of PyTorch's vmap rule; has batch_size.
-            in_dims: Axis of the vmap in each input, or None.
-            tensors: Inputs in order.
-
-        Raises:
-            RuntimeError: Batches within the vmap have different numbers of rows.
-            RowError: A row fails, and the status was not requested.
-        """
+        """Return outputs and status within vmap, and their vmap axes, all 0."""
         return self._rows_of(self._call, info, in_dims, tensors)
 
     def _rows_of(
@@ -238,21 +215,9 @@ class TorchOperation:
     ) -> Any:
         """Call with one merged axis of rows for the axes of a vmap and of a batch.
 
-        Args:
-            call: Operation to be called.
-            info: Information of PyTorch's vmap rule; has batch_size.
-            in_dims: Axis of the vmap in each input, or None.
-            tensors: Inputs in order; behind the axis of the vmap (*port.shape) or
-                (rows, *port.shape).
-
-        Returns:
-            Tuple of the outputs, with the axis of the vmap first, then the axis of the
-            batch if there is one; and tuple of their vmap axes, all 0.
-
-        Raises:
-            RuntimeError: The batch of an input has neither one row nor as many as that
-                of the last input with a batch.
-            RowError: A row fails, and the status was not requested.
+        The outputs have the axis of the vmap first, then the axis of the batch if there
+        is one; a tuple of their vmap axes, all 0, is second. A batch must have one row
+        or as many as that of the last input with a batch, else RuntimeError.
         """
         size, rows = info.batch_size, None
         moved = []
@@ -274,22 +239,13 @@ class TorchOperation:
         """Save inputs and results of a call in its context, for the derivatives.
 
         The status, if there is one, is marked as not differentiable.
-
-        Args:
-            ctx: Context of an autograd.Function; changed.
-            inputs: Inputs of the call.
-            output: Its outputs, then the status if there is one.
         """
         ctx.save_for_backward(*inputs, *output)
         for state in output[len(self.program.outputs) :]:
             ctx.mark_non_differentiable(state)
 
     def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
-        """Return inputs, results and status (None if not requested) of a call.
-
-        Args:
-            ctx: Context that `_keep` has written.
-        """
+        """Return inputs, results and status (None if not requested) of a call."""
         saved, count = ctx.saved_tensors, len(self.program.inputs)
         end = count + len(self.program.outputs)
         state = saved[end] if self._status else None
@@ -298,15 +254,8 @@ class TorchOperation:
     def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
         """Return a tuple: the rate of each output, then None, also without a status.
 
-        Rates of failed rows are NaN if the status was requested.
-
-        Args:
-            ctx: Saved tensors of the call.
-            rates: Rate of each input; None for an input that does not change.
-
-        Raises:
-            UnsupportedError: An input that changes has no derivative.
-            RowError: A row fails, and the status was not requested.
+        Rates of failed rows are NaN if the status was requested. The rate of an input
+        that does not change is None.
         """
         inputs, results, state = self._saved(ctx)
         values = self._chain.values(inputs)
@@ -314,13 +263,9 @@ class TorchOperation:
         return (*self._failed_to_nan(outward, state), None)
 
     def _failed_to_nan(self, tensors: Sequence[Any], state: Any) -> Sequence[Any]:
-        """Return tensors with NaN in rows whose status is not 0.
+        """Return tensors, one for each output, with NaN in rows whose status is not 0.
 
-        Args:
-            tensors: One for each output, (*port.shape) or (rows, *port.shape); None
-                entries stay None.
-            state: Status of each row, (rows,), or () for one state; None: the tensors
-                are returned unchanged.
+        Entries that are None stay None; without a status (None) nothing changes.
         """
         if state is None:
             return tensors
@@ -334,16 +279,8 @@ class TorchOperation:
         """Return the gradient by each input, None if it needs none.
 
         It is the sum over outputs of cotangents times slopes; a failed row makes it NaN
-        if the status was requested.
-
-        Args:
-            ctx: Saved tensors of the call.
-            cotangents: Cotangent of each output, then of the status, which is ignored;
-                None is zero.
-
-        Raises:
-            UnsupportedError: An input that needs a gradient has no derivative.
-            RowError: A row fails, and the status was not requested.
+        if the status was requested. The cotangent of the status, the last, is ignored;
+        None is zero.
         """
         inputs, results, state = self._saved(ctx)
         cotangents = tuple(self._failed_to_nan(cotangents[: len(results)], state))
@@ -365,15 +302,7 @@ class TorchOperation:
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
-        The status is left out.
-
-        Args:
-            source: The derivative Program; its operation is created at first use, which
-                may raise the errors of a build.
-            tensors: Its inputs, by name.
-
-        Raises:
-            RowError: A row fails, and the status was not requested.
+        The status is left out. The Program's operation is created at first use.
         """
         operation = self._sources.get(source)
         if operation is None:
@@ -389,11 +318,6 @@ class TorchOperation:
         """Return the outputs of a derivative Program by name, as NumPy arrays.
 
         A failed row has NaN if the status was requested, else it raises RowError.
-
-        Args:
-            source: The derivative Program, built at first use, which may raise the
-                errors of a build.
-            arrays: Its inputs, by name.
         """
         program = source.program
         inputs = [arrays[port.name] for port in program.inputs]
@@ -427,20 +351,11 @@ def _arrays(
 
 
 def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
-    """Return an input with one axis of size * rows, or unchanged if all rows share it.
+    """Return an input as (size * rows, *port.shape), rows varying fastest.
 
-    With rows None it is returned unchanged, too. A batch of one row is repeated; one of
-    any other number than `rows` raises RuntimeError.
-
-    Args:
-        port: Port of the input.
-        x: Input, with the axis of vmap in front, if it has one; then the batch axis.
-        axis: Axis of the vmap in the original input; None if it has none.
-        size: Size of the axis of vmap.
-        rows: Number of rows of the batch within vmap; None for one state.
-
-    Returns:
-        (size * rows, *port.shape), rows varying fastest; or x.
+    It is unchanged if all rows share it, or if `rows` is None. The axis of vmap, in
+    front of the batch axis, is there unless `axis` is None. A batch of one row is
+    repeated; one of any other number than `rows` raises RuntimeError.
     """
     of_rows = x.dim() > len(port.shape) + (axis is not None)
     if rows is None or (axis is None and not of_rows):
@@ -606,15 +521,7 @@ class TorchFunction:
         return arrays
 
     def _bound(self, args: Sequence[Any], named: dict[str, Any]) -> Sequence[Any]:
-        """Return the arguments in the order of the inputs, with defaults.
-
-        Args:
-            args: Arguments by position.
-            named: Arguments by name.
-
-        Raises:
-            ShapeError: Inputs are missing, unknown, given twice or too many.
-        """
+        """Return the arguments in the order of the inputs, with defaults."""
         if len(args) == len(self._ports) and not named:
             return args
         names = [port.name for port in self._ports]
@@ -628,11 +535,6 @@ class TorchFunction:
         """Return an argument as a CPU tensor of the Program's dtype.
 
         Quaternions of a position are scaled to unit length.
-
-        Raises:
-            ShapeError: It is on another device, has no real numbers, masked entries or
-                another shape, or is a tensor with a larger floating-point type than the
-                Program.
         """
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
         if not fits or port.shape not in (value.shape, value.shape[1:]):
@@ -644,12 +546,8 @@ class TorchFunction:
     def _converted(self, port: Port, value: Any) -> Any:
         """Return an argument as a CPU tensor of the Program's dtype.
 
-        A tensor that has this dtype already is returned itself.
-
-        Raises:
-            ShapeError: It is on another device, has no real numbers, masked entries or
-                another shape, or is a tensor with a larger floating-point type than the
-                Program.
+        A tensor that has this dtype already is returned itself; a larger floating-point
+        type is refused.
         """
         if not isinstance(value, Tensor):
             value = self._from_array(port, value)
@@ -671,11 +569,8 @@ class TorchFunction:
     def _from_array(self, port: Port, value: Any) -> Any:
         """Return an argument other than a tensor as a tensor of the Program's dtype.
 
-        Complex numbers stay complex. It is a copy, as autograd may save it, except
-        within the compiler.
-
-        Raises:
-            ShapeError: It does not fit the Port, except within the compiler.
+        It is a copy, as autograd may save it, except within the compiler. Complex
+        numbers stay complex.
         """
         if torch.compiler.is_compiling():  # the compiler cannot trace the checks
             return torch.as_tensor(value, dtype=self._dtype)

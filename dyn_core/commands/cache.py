@@ -23,12 +23,8 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 def _cache(arguments: argparse.Namespace) -> int:
     """Print place, size and limit of the cache, or that none is in use; return 0.
 
-    --clear removes all entries before, and prints how much that was. Where a cache
-    is in use, unfinished files older than an hour are always removed.
-
-    Raises:
-        SettingError: DYN_CACHE_LIMIT is invalid.
-        OSError: The folder cannot be read.
+    --clear removes all entries before, and prints how much that was. Where a cache is
+    in use, unfinished files older than an hour are always removed.
     """
     home = folder()
     if home is None:

@@ -172,11 +172,6 @@ def _show(done: int, count: int, condition: float) -> None:
     """Print the progress to stderr, over the line before; the last motion ends it.
 
     The caller checks that stderr is a terminal.
-
-    Args:
-        done, count: Number of motions that are optimised so far, and of all to
-            optimise.
-        condition: Best condition number so far.
     """
     end = "\n" if done == count else ""
     message = f"\r{done} of {count} optimised, condition number {condition:.4g}"
@@ -184,19 +179,9 @@ def _show(done: int, count: int, condition: float) -> None:
 
 
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
-    """Return the position (nq,) typed as JOINT=VALUE; None for None.
+    """Return the position (nq,) typed as JOINT=VALUE [rad | m]; None for None.
 
     Joints that are not typed are neutral; a typed follower sets its leader.
-
-    Args:
-        model: Robot.
-        typed: Entries JOINT=VALUE [rad | m], or None.
-
-    Raises:
-        SettingError: An entry is not JOINT=VALUE with a finite number, or a name occurs
-            twice.
-        ModelError: No moving joint has the name, a joint has several coordinates, or a
-            follower is off its rule.
     """
     return None if typed is None else model.position(named_numbers("start", typed))
 

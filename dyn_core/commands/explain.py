@@ -72,11 +72,7 @@ class Origins:
 class _Noting(Tracer):
     """A Tracer that records the line of the algorithm that first created each node.
 
-    Attributes:
-        noted: File, line number and function name, by index of the node.
-
-    Args:
-        width: Number of inputs.
+    `noted` has file, line number and function name by index of the node.
     """
 
     def __init__(self, width: int) -> None:
@@ -182,8 +178,7 @@ def report(program: Any, top: int = 12) -> list[str]:
 def _machine_code(program: NativeProgram) -> list[str]:
     """Return lines: size and time of compiling or loading of each kernel, call times.
 
-    Kernels are compiled or loaded if they are not. Calls are measured with random
-    inputs, for one state and a batch of 1024 rows. Raises CompileError if LLVM failed.
+    Calls are measured with random inputs, for one state and a batch of 1024 rows.
     """
     program.prepare(batch=True)
     lines = []
@@ -207,15 +202,10 @@ def _machine_code(program: NativeProgram) -> list[str]:
 
 
 def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
-    """Return random values for an input, (*lead, *port.shape).
+    """Return random values for an input, (*lead, *port.shape); the seed is fixed.
 
     Parameters have their defaults; a position is one random position, repeated; others
-    are uniform in [-1, 1]. The seed is fixed.
-
-    Args:
-        port: Port of the input.
-        program: Program with the input.
-        lead: Leading axes: () or (rows,).
+    are uniform in [-1, 1].
     """
     if port.name in program.defaults:
         return np.broadcast_to(program.defaults[port.name], (*lead, *port.shape)).copy()

@@ -80,15 +80,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 def _choice(
     parser: argparse.ArgumentParser, name: str, valid: tuple[str, ...], what: str
 ) -> None:
-    """Add an option of the command line that names one of some values.
+    """Add an option that names one of some values, by default the first.
 
     argparse does not check the value; `run` does.
-
-    Args:
-        parser: Parser of the command.
-        name: Option, such as "--form".
-        valid: Valid values; the first is the default.
-        what: Help text.
     """
     parser.add_argument(
         name, default=valid[0], metavar="|".join(valid),
@@ -167,12 +161,8 @@ def _package(arguments: argparse.Namespace) -> int:
     """Write a package for ros2_control, print its files, and return 0.
 
     It has a controller if the solver is a law (of controller_package.LAWS, by its name
-    with or without _cycle, or "cartesian"), else a simulated robot.
-    Raises UnsupportedError for options that such a package does not have, names that
-    are neither a law nor a solver of steps, and robots with a floating base or a joint
-    of several coordinates, and SettingError or ModelError if another option, the robot
-    or the folder is not valid, or the folder has other files of these names;
-    CompileError if a kernel cannot be compiled.
+    with or without _cycle, or "cartesian"), else a simulated robot. Options that such a
+    package does not have are refused.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),
@@ -198,10 +188,7 @@ def _package(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
-    """Raise UnsupportedError for options that have no effect on a GPU kernel.
-
-    These are --form, --variant, --name and --multiply-add other than the default.
-    """
+    """Raise UnsupportedError for options that have no effect on a GPU kernel."""
     for name, default in (
         ("form", FORMS[0]), ("variant", VARIANTS[0]), ("name", None),
         ("multiply_add", MULTIPLY_ADD[0]),

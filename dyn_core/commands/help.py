@@ -97,12 +97,6 @@ def _help(arguments: argparse.Namespace) -> int:
     name, a problem before a command, a command before a task. Other words give the
     problems, commands, public names of dyn_core and PAGES that mention them; the name
     of a task gives them below its page.
-
-    Args:
-        arguments: `name`, the words as a list, and `parser`, the parser of `dyn`.
-
-    Raises:
-        UnsupportedError: The name is unknown.
     """
     registry, whole = default_registry(), arguments.parser
     asked = " ".join(arguments.name).split()
@@ -142,11 +136,8 @@ def _help(arguments: argparse.Namespace) -> int:
 def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
     """Return lines for problems, commands, public names and PAGES with all terms.
 
-    A last line says how to read on; without a mention it is "". Case does not matter.
-
-    Args:
-        terms: Words, at least one.
-        sentences: What the list of commands says of each, by name.
+    `sentences` has what the list of commands says of each, by name. A last line says
+    how to read on; without a mention the text is "". Case does not matter.
     """
     lines = mentions(default_registry(), terms)
     commands = names_with_terms(terms, sentences)
@@ -162,8 +153,7 @@ def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
 def _public_names(terms: Sequence[str]) -> list[str]:
     """Return a line for each name of dyn_core in which each term begins a word.
 
-    The docstring is not searched; its first line is shown. There is no line if a term
-    has only one or two letters, with which many names begin.
+    There is no line if a term has only one or two letters, with which many names begin.
     """
     parts = [word.removeprefix("dyn.") for word in terms]
     if min(map(len, parts)) < 3:
@@ -181,12 +171,8 @@ def _solvers(arguments: argparse.Namespace) -> int:
     """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
 
     With --all there are reference solvers, too, and the source of each; without it a
-    line counts those of the problem that is asked for. Problems
-    without solvers are left out; one that is asked for gives an empty line.
-
-    Raises:
-        SettingError: The problem is given as PROBLEM and by --problem.
-        SignatureError: The problem is unknown.
+    line counts those of the problem that is asked for. Problems without solvers are
+    left out; one that is asked for gives an empty line.
     """
     if None not in (arguments.problem, arguments.named):
         message = "--problem is now PROBLEM, and both are there; valid: PROBLEM"
@@ -216,13 +202,8 @@ def _solvers(arguments: argparse.Namespace) -> int:
 def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
     """Return a problem and its solvers as text, with one line for each solver.
 
-    It has the summary, "(reference)", and the origin if not of dyn_plugins.
-
-    Args:
-        problem: Problem.
-        names: Names of its solvers, at least one.
-        sources: Whether each solver has a second line: its module and literature
-            source.
+    It has the summary, "(reference)", and the origin if not of dyn_plugins; with
+    `sources` a second line has its module and literature source.
     """
     lines = [f"{problem.name}: {problem.meaning}".rstrip(": ")]
     width = max(map(len, names))

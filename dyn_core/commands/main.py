@@ -107,10 +107,7 @@ class _Gather(argparse._StoreAction):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Store the values, after those of the same option before.
-
-        They replace a default, and a single value replaces the one before.
-        """
+        """Store the values; those of an option of several come after those before."""
         before: Any = getattr(namespace, self.dest, None)
         if self.nargs in ("+", "*") and before is not self.default:
             values = [*before, *values]
@@ -208,9 +205,8 @@ class CommandParser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         """Return the value of an argument; floats and ints are read as in files.
 
-        A float may be NaN or infinite. Other types are read as by ArgumentParser.
-
-        Raises _UsageError for a number that is none, such as 1_0 and 2s.
+        A float may be NaN or infinite; 1_0 and 2s are no numbers (_UsageError). Other
+        types are read as by ArgumentParser.
         """
         if action.type not in (float, int):
             return super()._get_value(action, text)
@@ -287,13 +283,7 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 
-    It is 0 for the help without a command. `argv` has the arguments after the name of
-    the program.
-
-    Raises:
-        PluginError: The command of a plugin fails with an unexpected exception.
-        DynError, OSError: The command fails.
-        SystemExit: argparse has printed help or refused the usage.
+    PluginError: the command of a plugin fails with an unexpected exception.
     """
     whole = parser(argv[0] if argv and argv[0] not in NEED_ALL else "")
     with warnings.catch_warnings():
@@ -330,13 +320,8 @@ def _check_outputs(values: dict[str, Any]) -> None:
     """Raise SettingError if a file to be written is one that another argument reads.
 
     Two paths of one existing file count as the same, and a file in the folder of a bag
-    as the bag.
-
-    Written are the files of out, plot, film, html, picture, output, report and
-    screenshot. Read are all other texts among the arguments, except the title.
-
-    Args:
-        values: Parsed arguments by name.
+    as the bag. Written are the files of OUTPUTS. Read are all other texts among the
+    arguments, except the title.
     """
     read: list[str] = []
     for name, value in values.items():
@@ -361,8 +346,7 @@ def _show_every_character() -> None:
     """Let stdout and stderr replace characters that their encoding lacks.
 
     They become ASCII, such as "^2" for "²" and "e" for "é", or "?" where there is no
-    such form. Streams with another error handler than "strict" or "backslashreplace"
-    are left alone.
+    such form.
     """
 
     def ascii_form(error: UnicodeError) -> tuple[str, int]:
@@ -378,20 +362,13 @@ def _show_every_character() -> None:
 
 
 def _base(letter: str) -> str:
-    """Return a letter in ASCII without diacritics; "?" if it has no ASCII form.
-
-    A ligature becomes several letters.
-    """
+    """Return a letter in ASCII without diacritics, a ligature as several; else "?"."""
     parts = unicodedata.normalize("NFKD", letter)
     return "".join(x for x in parts if x.isascii()) or "?"
 
 
 def _drop_output() -> None:
-    """Discard what stdout still buffers, so that it raises no second error at exit.
-
-    Its file descriptor is redirected to the null device; a stream that has no
-    descriptor is left alone.
-    """
+    """Discard what stdout still buffers, so that it raises no second error at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -437,11 +414,7 @@ def _group(whole: CommandParser, subparsers: argparse._SubParsersAction) -> None
     """Replace the list of commands in the help by a list for each group.
 
     The groups of GROUPS come first, then others in the order of their first command.
-
-    Args:
-        whole: Parser of `dyn`, changed: its last argument group, which has to be the
-            list of `subparsers`, is removed, and the groups are added.
-        subparsers: The commands; each has its group as an attribute.
+    The list has to be the last argument group of `whole`, which is changed.
     """
     whole._action_groups.pop()  # the flat list of argparse
     listed: dict[str, list[argparse.Action]] = {name: [] for name in GROUPS}
@@ -461,8 +434,8 @@ def _show_warning(
 ) -> None:
     """Print a warning to `file`, by default stderr; arguments of warnings.showwarning.
 
-    A ModelWarning, DynWarning or DeprecationWarning is one line; another is as of
-    warnings.formatwarning, with its place in the code.
+    A ModelWarning, DynWarning or DeprecationWarning is one line; another has its place
+    in the code.
     """
     said = f"dyn: warning: {message}\n"
     if not issubclass(category, (ModelWarning, DynWarning, DeprecationWarning)):

@@ -54,13 +54,7 @@ def add_fd(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> None:
-    """Add the arguments of both commands.
-
-    Args:
-        parser: Parser of the command.
-        what: Help text of its input file.
-        problem: Name of the problem, for the help text of --solver.
-    """
+    """Add the arguments of both commands; the help of --solver names the `problem`."""
     add_robot(parser)
     add_lock(parser)
     parser.add_argument("motion", help=what)
@@ -143,8 +137,7 @@ def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
     """Return the solver that --solver and --option choose.
 
     `problem` decides about "auto" alone: a named solver of another kind is returned as
-    well. Raises SolverNotFound, UnsupportedError or SettingError if one is not valid,
-    PluginError if two plugins offer the name.
+    well.
     """
     chosen = solver(arguments.solver, problem)
     return chosen.with_options(**read_options(arguments, chosen))
@@ -176,17 +169,7 @@ def _finish(
 ) -> int:
     """Print a table and the notes of the result, and write the files; return 0.
 
-    Args:
-        arguments: Arguments of the command; `out` and `plot` name the files, None for
-            none.
-        result: Motion with the results.
-        kind: Computed column, "tau" or "qdd".
-        title: Title of the plot.
-
-    Raises:
-        SettingError: A file cannot be written.
-        UnsupportedError: MCAP cannot represent the joints, or rosbags or matplotlib is
-            not installed.
+    `kind` is the computed column, "tau" or "qdd".
     """
     print("\n".join(summary(result, kind)))
     for note in result.notes:

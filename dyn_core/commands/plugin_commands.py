@@ -45,13 +45,7 @@ def _add_commands(
 ) -> None:
     """Add all subcommands of a plugin, or none if one of them is not valid.
 
-    Args:
-        subparsers: Subparsers of `dyn`, changed in place.
-        hook: The plugin's dyn_commands.
-
-    Raises:
-        PluginError: A name is in use, a group is no str, or a command has no action.
-        Exception: Errors of the plugin pass through.
+    PluginError: a name is in use, a group is no str, or a command has no action.
     """
     apart = subparsers._parser_class("dyn")
     added = apart.add_subparsers()
@@ -79,13 +73,7 @@ def _add_commands(
 
 
 def _error(who: str, name: str, error: Exception) -> PluginError:
-    """Return the PluginError of a plugin's command that fails with `error`.
-
-    Args:
-        who: Name of the plugin.
-        name: Name of the command.
-        error: Exception that the command raised, named in the message.
-    """
+    """Return the PluginError of a plugin's command that fails with `error`."""
     reason = f"{type(error).__name__}: {shown(error, str)}"
     return PluginError(f"{who}: '{name}' failed: {reason}", who)
 

@@ -94,12 +94,7 @@ def _warn_of_edits(path: str, record: MotionRecord) -> None:
 
 
 def _refuse_robot(name: str, out: str) -> None:
-    """Raise SettingError if a run is no file, but the name of a robot of dyn.load.
-
-    Args:
-        name: Argument that should be the file of a run.
-        out: File of the report, for the commands in the message.
-    """
+    """Raise SettingError if a run is no file, but the name of a robot of dyn.load."""
     try:
         robot = not file_kind(name) and locate(name).file is not None
     except ModelError:

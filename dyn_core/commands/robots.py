@@ -21,8 +21,7 @@ def _robots(arguments: argparse.Namespace) -> int:
     """Print the names of robots that contain the text, by their source; return 0.
 
     Shipped ones have a sentence. Case does not matter. An empty text prints all, and
-    names the sources that are not installed. Raises ModelError if no name contains the
-    text; it lists the sources, too.
+    names the sources that are not installed. A text that no name contains is refused.
     """
     sources = {
         **collections(),

@@ -148,12 +148,6 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
     """Return the law (t, q, qd) -> tau that balances gravity and joint springs.
 
     It has no damping: qd has no effect.
-
-    Args:
-        model: Robot.
-        arguments: Options of `dyn sim`; `engine` is used.
-
-    Errors of the build pass through.
     """
     program = solver("gravity_compensation").build(
         model,
@@ -173,17 +167,8 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     """Return the Drive of a controller that follows a motion, or stays at the start.
 
     With a motion (--reference), the Drive has its first q and qd as initial state, and
-    its duration plus one period; missing qd and qdd are estimated. The gains are 400
-    1/s² and 40 1/s without --gains. Joints without an effort limit get UNLIMITED (1e9).
-
-    Args:
-        model: Robot.
-        arguments: Options of `dyn sim`.
-
-    Raises:
-        SettingError: The file of the motion is not valid, or has no row.
-        DynError: The gains or the robot do not suit the controller, or the motion is no
-            valid trajectory.
+    its duration plus one period; missing qd and qdd are estimated. Joints without an
+    effort limit get UNLIMITED (1e9).
     """
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
@@ -330,18 +315,8 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     """Run the simulation that the options specify and return its record.
 
     --q0, --qd0 and --duration come before the values of a file that drives the robot;
-    without either it starts neutral and at rest, and the run takes 1 s. Without --step
-    and --world the step is semi_implicit_euler.
-
-    Raises:
-        SettingError: Options have no effect in combination, or a file or an initial
-            state is not valid.
-        NonFiniteError: A time, position or joint force of the file of --torques is not
-            finite.
-        ModelError: The file of --world is not valid.
-        ShapeError, SolverNotFound, UnsupportedError: A file, a solver or an option is
-            not valid.
-        DynError: The simulation fails, or a solver or file does not suit the robot.
+    without either it starts neutral and at rest, and the run takes 1 s. Options that
+    have no effect in combination are refused.
     """
     drive = drive_of(model, arguments)
     q0 = start_of(model, "q0", arguments.q0)

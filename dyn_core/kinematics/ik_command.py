@@ -19,10 +19,7 @@ _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
 class _StoreLink(argparse.Action):
-    """Stores the link, also under the former name of the option.
-
-    Raises SettingError if another link was given before.
-    """
+    """Stores the link, also under the option's former name; another is refused."""
 
     def __call__(
         self, parser: Any, namespace: Any, values: Any, name: Any = ""

@@ -172,10 +172,6 @@ class InverseKinematics:
         _half (pool,) and _weighted (16, pool), the mean _middle (3,) of the p_i, and
         _reach, the largest distance from it [m], infinite if a joint that moves the
         frame slides without limits.
-
-        Args:
-            pool: Number of positions.
-            rng: Random numbers.
         """
         model, still = self.model, self.model.start()
         self._pool = np.array([model.random(rng) for _ in range(pool)])
@@ -250,8 +246,6 @@ class InverseKinematics:
         """Return a pose; three numbers get a rotation where only positions count.
 
         They become seven, with the quaternion 0, 0, 0, 1; other poses are not checked.
-
-        Raises ShapeError for three numbers where the rotation counts.
         """
         try:
             array = pose if isinstance(pose, np.ndarray) else np.array(pose, object)
@@ -265,11 +259,7 @@ class InverseKinematics:
         return [*array, 0.0, 0.0, 0.0, 1.0]
 
     def _reason(self, pose: np.ndarray) -> str:
-        """Return why no position leads to a pose, (4, 4), far out of reach, else "".
-
-        Far is a position at over 2 (FAR) times _reach from _middle. It is "" if only
-        the orientation is matched.
-        """
+        """Return why no position leads to a pose, (4, 4), far out of reach, else ""."""
         distance = float(np.linalg.norm(pose[:3, 3] - self._middle))
         if self.part == "orientation" or distance <= FAR * self._reach + 1e-6:
             return ""
@@ -284,11 +274,8 @@ class InverseKinematics:
     ) -> np.ndarray:
         """Return start positions, (n, nq), from the pool.
 
-        Args:
-            chosen: Indices into the pool, (n,).
-            near: Position (nq,) from which the joints that do not move have their
-                values; None: they keep the values of the pool.
-            first: Whether `near`, if given, replaces the first start.
+        Joints that do not move have their values of `near` (nq,), if given; if `first`,
+        it also replaces the first start.
         """
         starts = self._pool[chosen]
         if near is not None:
@@ -298,17 +285,10 @@ class InverseKinematics:
         return starts
 
     def _go(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Search from all starts, until one has converged, in up to 3 rounds (ROUNDS).
+        """Search from all starts (n, nq), until one has converged, in up to 3 rounds.
 
-        Args:
-            starts: Start positions, (n, nq).
-            pose: Wanted pose, (4, 4).
-
-        Returns:
-            q, error, iterations over all rounds, and status (0: converged), by start.
-
-        Raises:
-            RequireError: The rotation of the pose is not valid.
+        The result is q, error, iterations over all rounds, and status (0: converged),
+        by start.
         """
         result = self._round(starts, pose)
         for _ in range(ROUNDS - 1):
@@ -320,18 +300,11 @@ class InverseKinematics:
         return result
 
     def _round(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Run the Program once from each start; return its outputs.
+        """Run the Program once from each start (n, nq); return its outputs by start.
 
-        Args:
-            starts: Start positions, (n, nq).
-            pose: One wanted pose (4, 4), or one for each start (n, 4, 4).
-
-        Returns:
-            q, error, iterations and status (0: converged), by start.
-
-        Raises:
-            RequireError: A rotation is not valid; its `rows` are None if there is one
-                pose.
+        They are q, error, iterations and status (0: converged). The pose is one, (4,
+        4), or one for each start, (n, 4, 4); the `rows` of an error are None if it is
+        one.
         """
         try:
             return list(self.program(starts, pose))
@@ -345,12 +318,8 @@ class InverseKinematics:
 
         It is the converged one nearest to `near`, by the norm of _differences; without
         `near`, or if none has converged, the one with the least error over the matched
-        part.
-
-        Args:
-            result: q, error, iterations and status (0: converged), by start.
-            near: Position (nq,) to which the result is to be near, or None.
-            first: Index of the first start, added to the index in `seed`.
+        part. `result` has q, error, iterations and status by start; `first` is the
+        index of the first start.
         """
         q, error, iterations, status = result
         wanted = error[:, _ROWS[self.part]]
@@ -401,19 +370,15 @@ class InverseKinematics:
         return Reached(q, status == 0.0, error, residual, iterations, seed, reason)
 
     def _block(self, poses: np.ndarray, near: np.ndarray | None) -> list[np.ndarray]:
-        """Search for a block of poses; return the best result of each.
+        """Search for a block of poses, (n, 4, 4); return the best result of each.
 
         The best has the smallest residual. Poses that did not converge are searched
         again from other pool positions, at most seeds (restarts + 1) starts in all.
+        First starts are `near` (n, nq), or the nearest pool positions; later starts
+        have its positions of the joints that stay still.
 
-        Args:
-            poses: Wanted poses, (n, 4, 4), with checked rotations; n may be 0.
-            near: First starts, (n, nq); None: the nearest pool positions. Later starts
-                have its positions of the joints that stay still.
-
-        Returns:
-            q, error, iterations (of this start alone), status (0: converged), residual
-            and seed (number of the start, from 0), by pose.
+        The result is q, error, iterations (of this start alone), status (0: converged),
+        residual and seed (number of the start, from 0), by pose.
         """
         n = len(poses)
         first = np.concatenate(
@@ -445,34 +410,21 @@ class InverseKinematics:
         return best
 
     def _distances(self, poses: np.ndarray) -> np.ndarray:
-        """Return distances of poses to the pool positions, (n, pool).
+        """Return distances of poses (n, 4, 4) to the pool positions, (n, pool).
 
         They are half the squared distances of position (scaled) and rotation matrix,
         over the matched part, less a term that depends on the pose alone: values of one
         row can be compared, values of different rows cannot.
-
-        Args:
-            poses: Wanted poses, (n, 4, 4).
         """
         flat = poses.reshape(-1, 16).astype(CHOICE)
         return np.asarray(self._half - flat @ self._weighted)
 
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
-        """Search from one start for each pose.
+        """Search from one start (n, nq) for each pose (n, 4, 4).
 
         A search that ended without convergence, but with a residual below CLOSE (0.01),
-        gets a second round.
-
-        Args:
-            starts: Start positions, (n, nq).
-            poses: Wanted poses, (n, 4, 4).
-
-        Returns:
-            q, error, iterations over both rounds, status (0: converged) and residual,
-            by pose.
-
-        Raises:
-            RequireError: A rotation of the poses is not valid.
+        gets a second round. The result is q, error, iterations over both rounds, status
+        (0: converged) and residual, by pose.
         """
         q, error, iterations, status = self._round(starts, poses)
         residual = self._lengths(error)
@@ -485,11 +437,7 @@ class InverseKinematics:
         return [q, error, iterations.astype(int), status, residual]
 
     def _lengths(self, error: np.ndarray) -> np.ndarray:
-        """Return the norms of errors over the matched part, (n,) [rad | m].
-
-        Args:
-            error: Errors, (n, 6), [angular; linear].
-        """
+        """Return the norms (n,) [rad | m] of errors (n, 6) over the matched part."""
         wanted = error[:, _ROWS[self.part]]
         return np.asarray(np.sqrt(np.einsum("ni,ni->n", wanted, wanted)))
 
@@ -529,12 +477,7 @@ def inverse_kinematics(
 
 
 def _position(model: Model, q: ArrayLike) -> np.ndarray:
-    """Return q, the argument `near`, as one finite position (nq,).
-
-    Raises:
-        ShapeError: It has another shape, or is not numeric.
-        NonFiniteError: It has NaN or infinity.
-    """
+    """Return q, the argument `near`, as one finite position (nq,)."""
     position = one_state("near", q, model.nq)
     if not np.isfinite(position).all():
         raise NonFiniteError("near: it holds NaN or infinity", "near")
@@ -547,10 +490,6 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 
     One position (nq,) is repeated in all rows. The result is a view that must not be
     written to.
-
-    Raises:
-        ShapeError: It has another shape or number of rows, or is not numeric.
-        NonFiniteError: It has NaN or infinity.
     """
     positions = state_array("near", q, model.nq, real=True)
     if positions.ndim == 2 and len(positions) != count:
@@ -573,14 +512,6 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices into q of all joints that do not move the frame or are fixed.
 
     They are ascending, (count,).
-
-    Args:
-        model: Robot.
-        frame: Name of a link.
-        fixed: Names of joints; empty: none is fixed.
-
-    Raises:
-        ModelError: A link or joint is unknown.
     """
     places, moving, i = range(model.nq), set[int](), model.frame(frame).body
     while i > 0:
@@ -594,12 +525,8 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
     """Return the indices of the smallest distances, in ascending order of distance.
 
+    The `first` smallest are left out; `count` indices follow, or fewer at the end.
     Which of equal distances comes first is not determined.
-
-    Args:
-        distances: Distances, (n,).
-        first: Number of smallest distances that are left out.
-        count: Number of indices; there are fewer if the array has fewer distances.
     """
     last = first + count
     if last < len(distances):
@@ -614,11 +541,6 @@ def _differences(model: Model, q0: np.ndarray, q: np.ndarray) -> np.ndarray:
 
     They are in the tangent space at q0 [rad | m]. Full turns of continuous joints are
     not removed.
-
-    Args:
-        model: Robot.
-        q0: Position, (nq,).
-        q: Positions, (n, nq).
     """
     if all(model.joint[i].nq == model.joint[i].nv for i in model.independent):
         return q - q0

@@ -69,10 +69,7 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
 def _checked(matrices: np.ndarray) -> np.ndarray:
     """Return homogeneous matrices (n, 4, 4) in C order, copied if in another, checked.
 
-    Raises:
-        ShapeError: A last row is not (0, 0, 0, 1).
-        RotationError: A rotation is not orthonormal, or is a reflection; its `rows` are
-            the indices of these matrices, None if there is one matrix.
+    A last row other than (0, 0, 0, 1), and what is no rotation, are refused.
     """
     if (matrices[:, 3] != _LAST_ROW).any():
         raise ShapeError("pose", "a last row (0, 0, 0, 1)", "another one")
@@ -83,15 +80,10 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 
 
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
-    """Return whether matrices are rotations within 1e-6 (ORTHONORMAL), (n,).
+    """Return whether matrices, by their nine entries row by row, are rotations, (n,).
 
-    The first two rows must be orthonormal, and the third row their cross product. With
-    NaN the result is false.
-
-    Args:
-        a, b, c, d, e, f, last: The nine entries of the matrices, row by row, each an
-            array (n,): `a, b, c` is the first row, `d, e, f` the second, `last` the
-            third.
+    The first two rows must be orthonormal, and the third row their cross product,
+    within 1e-6 (ORTHONORMAL). With NaN the result is false.
     """
     third = (b * f - c * e, c * d - a * f, a * e - b * d)
     wrong = [abs(x - y) for x, y in zip(third, last, strict=True)]
@@ -101,14 +93,10 @@ def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -
 
 
 def _of_quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return homogeneous matrices (n, 4, 4) of poses with quaternions.
+    """Return homogeneous matrices (n, 4, 4) of rows (x, y, z, qx, qy, qz, qw).
 
-    Args:
-        poses: Rows (x, y, z, qx, qy, qz, qw); quaternions are scaled to unit length,
-            with a warning if one is off by more than 0.001.
-
-    Raises:
-        NonFiniteError: A quaternion is zero, or beyond 1e154.
+    Quaternions are scaled to unit length, with a warning if one is off by more than
+    0.001; a zero one is refused.
     """
     with np.errstate(over="ignore"):
         length = np.linalg.norm(poses[:, 3:], axis=1)
@@ -127,22 +115,12 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
 
 
 def _rows(good: np.ndarray) -> list[int] | None:
-    """Return the indices of rows that are not good; None if there is only one row.
-
-    `good` is bool, (rows,).
-    """
+    """Return the indices of rows that are not good; None if there is only one row."""
     return None if len(good) == 1 else [int(k) for k in np.flatnonzero(~good)]
 
 
 def _not_finite(what: str, good: np.ndarray) -> NonFiniteError:
-    """Return (not raise) the NonFiniteError of poses.
-
-    Its `rows` are the indices of the invalid poses, None if there is only one pose.
-
-    Args:
-        what: Fault, for the message.
-        good: Whether each row is valid, (n,).
-    """
+    """Return (not raise) the NonFiniteError of poses, with `rows` of invalid ones."""
     rows = _rows(good)
     where = "" if rows is None else f" (rows {', '.join(map(str, rows[:8]))})"
     return NonFiniteError(f"pose: {what}{where}", "pose", rows)

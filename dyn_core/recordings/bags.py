@@ -77,14 +77,8 @@ def read_bag(
 def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
     """Return the accelerations of a record's rows and joints, (rows, joints).
 
-    Args:
-        messages: JointTrajectory messages, one for each row, in order; their stamps are
-            not compared.
-        record: Motion whose rows and joints are required.
-
-    Raises:
-        ValueError: There are not as many messages as rows, a message lacks a joint, or
-            it has not one point with an acceleration for each of its joints.
+    The messages are one JointTrajectory for each row, in order; their stamps are not
+    compared. ValueError: they do not fit the record.
     """
     if len(messages) != len(record.t):
         raise ValueError(f"{len(messages)} messages for {len(record.t)} joint states")
@@ -179,14 +173,7 @@ def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) ->
     Times begin at 1 s with the first row. Each row is a JointState in /joint_states,
     with empty velocities or efforts if the motion has none, and a JointTrajectory in
     /joint_accelerations if the motion has accelerations. All else is not written. Times
-    are not checked here: one that is not finite is a ValueError or OverflowError,
-    others that a stamp cannot hold are errors of rosbags.
-
-    Args:
-        library: rosbags.typesys.
-        writer: Open writer of a bag.
-        record: Motion.
-        bar: Progress of the rows.
+    are not checked here.
     """
     store = library.get_typestore(library.Stores.ROS2_JAZZY)
     types = store.types
@@ -276,12 +263,6 @@ def _check_place(file: Path) -> None:
 
     It must be an existing folder with a metadata.yaml, or an existing file with the
     extension .mcap, .db3 or .bag, in lower case.
-
-    Args:
-        file: Path.
-
-    Raises:
-        SettingError: It is not.
     """
     kind = file_kind(file)
     if not kind:
@@ -404,17 +385,10 @@ def joint_motion(
 class _States:
     """Collects joint states with columns in the order of given joints.
 
-    Without given joints, the names of the first message are used.
-
-    Args:
-        joints: Names of the required joints; may be empty.
-
-    Attributes:
-        names: Names of the columns; empty before the first message if none were given.
-        rows: Position, velocity and effort of each message, (3, joints).
-        arrivals: Arrival time of each of these messages since the epoch [s].
-        stamps: Stamp of each of these messages [s]; NaN for none.
-        left_out: Number of messages in which a joint is missing or repeated.
+    Without given joints, the names of the first message are used. `rows` has position,
+    velocity and effort of each message, (3, joints), `arrivals` its time of arrival
+    since the epoch [s], `stamps` its stamp [s], NaN for none. `left_out` counts
+    messages in which a joint is missing or repeated.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -426,15 +400,11 @@ class _States:
         self._orders: Mapping[tuple[str, ...], Any] = {}
 
     def add(self, arrival: float, message: Any) -> None:
-        """Add a JointState message.
+        """Add a JointState message that arrived at a time since the epoch [s].
 
         A message in which a required joint is missing or repeated is only counted in
         `left_out`; if none are required, the joints of the first message are, even if
         it repeats one. A field of another size than the names is stored as NaN.
-
-        Args:
-            arrival: Time of arrival since the epoch [s].
-            message: sensor_msgs/JointState.
         """
         names = tuple(message.name)
         self.names = self.names or names
@@ -459,13 +429,7 @@ class _States:
         Times are stamps, or arrival times if any stamp is missing, minus the first
         time, in the order of arrival. Velocities or joint forces without any finite
         number are None; positions may have NaN. Left out messages and missing stamps
-        are notes.
-
-        Args:
-            topic: Name of the topic, for notes.
-            command: Commands of each row, (rows, joints), or None; another shape is a
-                ShapeError.
-            more: Further notes, which come first.
+        are notes behind those of `more`. `command` is (rows, joints).
         """
         notes = list(more)
         if self.left_out:
@@ -506,14 +470,8 @@ def _commands(
     Commands are (rows, joints), NaN before the first one. They are None if there is no
     message, or, with a note, if any message has another size. Float64MultiArray has
     neither names nor a stamp: its order is taken to be that of `states`, without a
-    note, and arrival times are compared.
-
-    Args:
-        bag: Open bag.
-        topic: Full name of a topic of Float64MultiArray; SettingError if the bag does
-            not have it.
-        states: All joint states.
-        joints: Joints that `states` requires; may be empty. Only their number is used.
+    note, and arrival times are compared. Of `joints`, which `states` requires, only the
+    number is used.
     """
     width = len(joints or states.names)
     pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]

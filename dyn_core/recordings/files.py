@@ -144,13 +144,7 @@ def read_csv(file: Path) -> MotionRecord:
 
 
 def _warn_of_foreign(file: Path, labels: list[str], joints: tuple[str, ...]) -> None:
-    """Issue a DynWarning for each unknown WORD of columns WORD[JOINT] or WORD.JOINT.
-
-    Args:
-        file: Path, for the message.
-        labels: Labels of all columns.
-        joints: Names of the position columns; labels with others are not named.
-    """
+    """Issue a DynWarning for each unknown WORD of columns WORD[JOINT] or WORD.JOINT."""
     foreign: dict[str, list[str]] = {}
     for label in labels:
         match = _FOREIGN.fullmatch(label)
@@ -166,20 +160,12 @@ def _record(
     columns: dict[str, dict[str, np.ndarray]],
     units: dict[str, dict[str, str]],
 ) -> MotionRecord:
-    """Return the motion of columns, grouped by kind and name.
+    """Return the motion of columns (rows,), by kind (q, qd, ...; q is needed) and name.
 
     Positions have the order of the q columns; velocities the order of the first kind of
     qd, qdd, tau and command that is there, else of q. Columns of other kinds with names
-    that this kind lacks are left out.
-
-    Args:
-        t: Times, (rows,) [s].
-        columns: Columns, (rows,) each, by kind (q, qd, ...) and by name; q is needed.
-        units: Coordinate units by kind and name.
-
-    Raises:
-        ValueError: A kind of velocities lacks a column that this kind has, or q_ref one
-            that q has.
+    that this kind lacks are left out; columns of this kind that others lack are a
+    ValueError.
     """
     positions = tuple(columns["q"])
     wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
@@ -203,10 +189,6 @@ def _with_units(
 
     Position units are those of q. Velocity units are those of the first kind of qd,
     qdd, tau and command that has units, else of q.
-
-    Args:
-        coordinates: Names of the coordinates.
-        units: Coordinate units (rad, m, 1 or "rad | m") by kind and name.
     """
     of_q, unknown = units.get("q", {}), "rad | m"
     of_v = next((units[x] for x in VELOCITIES if x in units), of_q)
@@ -217,18 +199,10 @@ def _with_units(
 
 
 def _own_unit(kind: str, unit: str, label: str) -> str:
-    """Return the coordinate's unit, derived from a column's unit.
+    """Return the coordinate's unit, derived from a column's unit such as rad/s.
 
     It is rad, m, 1 (not for joint forces), or "rad | m" if the file leaves it open, as
-    in "rad/s | m/s".
-
-    Args:
-        kind: Kind of the column, such as qd.
-        unit: Unit in the file, such as rad/s.
-        label: Label of the column, for messages.
-
-    Raises:
-        ValueError: A column of this kind cannot have the unit.
+    in "rad/s | m/s". ValueError: a column of this kind cannot have the unit.
     """
     if kind not in SUFFIXES:
         bases = {force: base for base, force in FORCE_UNITS.items()}
@@ -317,12 +291,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return the facts in a JSON string, a dict of any names.
-
-    Raises:
-        ValueError: The string is no JSON object, or a fact in _FACTS has another type
-            or, for limits, an entry that is neither a number nor null.
-    """
+    """Return the facts in a JSON string, checked (ValueError), a dict of any names."""
     try:
         facts = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -345,11 +314,8 @@ def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Remove the arrays of contacts from `content` and return them; {} without any.
 
     The keys of the result are row (count,), point and force (count, 3), and any other
-    name that begins with contacts. in the file.
-
-    Raises:
-        ValueError: There are such arrays, but row, point or force is missing or has
-            another shape or type.
+    name that begins with contacts. in the file. ValueError: one of the three does not
+    fit.
     """
     names = [name for name in content if name.startswith(_CONTACTS)]
     contacts = {name.removeprefix(_CONTACTS): content.pop(name) for name in names}
@@ -366,17 +332,7 @@ def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
-    """Remove the array `name` from `content` and return its entries as strings.
-
-    The result is empty if the array is missing.
-
-    Args:
-        content: Arrays by name; changed in place.
-        name: Name of an array of names or units.
-
-    Raises:
-        ValueError: The array has more than one axis.
-    """
+    """Remove the array `name` from `content`; return its entries as strings, or ()."""
     array = np.atleast_1d(content.pop(name, ()))
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; valid: a list of names")
@@ -388,20 +344,11 @@ def _coordinates(
     columns: dict[str, np.ndarray],
     model: Model | None,
 ) -> Coordinates:
-    """Return names and units of the columns.
+    """Return names and units of the columns; remove used arrays of names from content.
 
     They are the arrays `positions`, `velocities` and their units in the file. Without
     these, the names are the array `names`, else those of the model (with its units),
-    else numbers from 1; units are then "rad | m".
-
-    Args:
-        content: Arrays of the file; arrays of names that are used are removed.
-        columns: Arrays of columns by kind; q is needed.
-        model: Robot or None.
-
-    Raises:
-        ValueError: There are not as many units as names, a unit is unknown, or an array
-            of names has more than one axis.
+    else numbers from 1; units are then "rad | m". ValueError: the arrays are not valid.
     """
     if all(name in content for name in _NAMES):
         parts = Coordinates(*(_labels(content, name) for name in _NAMES))
@@ -491,15 +438,9 @@ def is_recording(name: str) -> bool:
 
 
 def _read(file: Path, model: Model | None) -> MotionRecord:
-    """Return the motion of a file, with all its columns.
+    """Return the motion of an .npz or .csv file, with all its columns.
 
-    Args:
-        file: Path that ends with .npz or .csv.
-        model: Robot that names the columns of an NPZ file without names; None: they are
-            numbered from 1. It selects no columns.
-
-    Raises:
-        SettingError: The file cannot be read, or its content is not valid.
+    The model names the columns of an NPZ file without names; it selects none.
     """
     kind = file.suffix[1:].upper()
     try:

@@ -419,16 +419,9 @@ def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> Non
 def _order(
     kind: str, wanted: Sequence[str], there: Sequence[str], robot: str
 ) -> list[int]:
-    """Return for each of a robot's coordinates the index of its column.
+    """Return for each of a robot's coordinates the index of its only column.
 
-    Args:
-        kind: Kind of the columns, for messages.
-        wanted: Names of the robot's coordinates.
-        there: Names of the columns; others may be among them.
-        robot: Name of the robot, for messages.
-
-    Raises:
-        SettingError: A coordinate has no column, or more than one.
+    Columns with other names may be among them.
     """
     for name in wanted:
         count = list(there).count(name)

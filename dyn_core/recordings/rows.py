@@ -124,18 +124,8 @@ def _completed(
 ) -> MotionRecord:
     """Return the motion with one kind of column computed by a Program.
 
-    Args:
-        program: Program of q, qd and the known kind, and last of the time if the robot
-            has driven joints.
-        model: Robot.
-        motion: Motion with qd and the known kind; not changed.
-        kinds: Known and computed kind, such as ("qdd", "tau").
-        progress: Whether to show progress on a terminal.
-
-    Raises:
-        SettingError: A column is missing, or there is no row.
-        NonFiniteError: A result is not finite; names row and column.
-        RowError: The Program has no result for a row.
+    The Program takes q, qd and the known kind, and last the time if the robot has
+    driven joints. `kinds` are the known and the computed one, such as ("qdd", "tau").
     """
     known, wanted = kinds
     columns = [motion.q, motion.column("qd"), motion.column(known)]
@@ -155,18 +145,6 @@ def _program(
     """Return a Program of a solver, with joint springs.
 
     Its last input is the time if the robot has driven joints.
-
-    Args:
-        problem: Required Signature.
-        model: Robot.
-        name: Solver, its name, or "auto".
-        friction: Whether joint friction acts.
-        engine: Engine of the Program; None: the default.
-
-    Raises:
-        SolverNotFound: No solver has this name.
-        SignatureError: The solver has another Signature.
-        UnsupportedError: The solver does not support the robot or the engine.
     """
     return solver_of(name, problem).build(
         model, joint_friction=friction, joint_springs=True, engine=engine,
@@ -183,17 +161,7 @@ def _by_chunks(
 ) -> np.ndarray:
     """Return the result of a Program for all rows, (rows, nv), CHUNK rows a call.
 
-    Args:
-        program: Program of the columns, and of t if the model has driven joints; it has
-            one result.
-        model: Robot.
-        t: Times, (rows,) [s].
-        columns: Inputs, (rows, ...) each.
-        progress: Whether to show progress on a terminal.
-
-    Raises:
-        SettingError: There is no row.
-        RowError: The Program has no result for a row.
+    Its inputs are the columns, (rows, ...) each, and t if the model has driven joints.
     """
     if not len(t):
         raise SettingError("the motion has no row", "t")
@@ -269,14 +237,8 @@ def with_slopes(
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
     """Return positions with one column for each velocity, (rows, nv).
 
-    Jumps of continuous joints by full turns are removed.
-
-    Args:
-        model: Robot.
-        q: Positions, (rows, nq).
-
-    Raises:
-        SettingError: A joint has several coordinates.
+    Jumps of continuous joints by full turns are removed; joints of several coordinates
+    are refused.
     """
     columns = np.empty((len(q), model.nv))
     for name in model.joint_names:
@@ -296,17 +258,9 @@ def _slope(
 ) -> np.ndarray:
     """Return the first or second derivative of the columns at times t, (rows, n).
 
-    It is the derivative of a spline through the rows, or through the filtered rows.
-
-    Args:
-        t: Times, increasing, at least six, (rows,) [s].
-        x: Columns, (rows, n).
-        cutoff: Cut-off frequency of the low-pass filter that is applied to x before
-            [Hz], above 0 and at most 0.4 times the mean rate; None: no filter.
-        order: Order of the derivative, 1 or 2.
-
-    Raises:
-        SettingError: The cut-off frequency is out of range.
+    It is the derivative of a spline through the rows, at least six, or through the rows
+    behind a low-pass filter, whose cut-off frequency [Hz] is at most 0.4 times the mean
+    rate.
     """
     from scipy.interpolate import make_interp_spline  # not at `import dyn_core`
 

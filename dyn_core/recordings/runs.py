@@ -119,10 +119,6 @@ def _beyond_limits(model: Model, run: Recording) -> np.ndarray:
     """Return for each row, (rows,), whether a joint is beyond a position limit.
 
     It is if this holds before any step of the row; limits of ball joints count, too.
-
-    Args:
-        model: Robot.
-        run: Run whose `steps` are not None, else AssertionError.
     """
     assert run.steps is not None
     lower, upper = run.motion.position_limits
@@ -299,10 +295,7 @@ def saved_robot(path: str) -> tuple[str, str]:
 
 
 def _saved_facts(path: str) -> Mapping[str, Any]:
-    """Return the facts of a run's NPZ file; empty for any other path.
-
-    Raises SettingError for an NPZ file that cannot be read.
-    """
+    """Return the facts of a run's NPZ file; empty for any other path."""
     if Path(path).suffix != ".npz" or file_kind(path) != "file":
         return {}
     return read_motion(path).facts
@@ -409,19 +402,13 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute, (key, value), as the string "key value".
-
-    A callable is represented by its name, any other value as by str().
-    """
+    """Return an attribute, (key, value), as the string "key value"."""
     key, value = item
     return f"{key} {_name(value)}"
 
 
 def _name(value: Any) -> str:
-    """Return the name of a callable, or its type's name if it has none.
-
-    Of other values return str(value).
-    """
+    """Return the name of a callable, or of its type if it has none; else str(value)."""
     if callable(value):
         return str(getattr(value, "__name__", type(value).__name__))
     return str(value)

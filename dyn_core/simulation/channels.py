@@ -264,12 +264,9 @@ def _contact_name(c: ContactForce) -> str:
 
 
 def _contact_axes(normal: np.ndarray) -> np.ndarray:
-    """Return the contact normal and two friction directions as columns, (3, 3).
+    """Return the unit normal and two friction directions as columns, (3, 3).
 
     They are orthonormal and right-handed.
-
-    Args:
-        normal: Unit normal, (3,).
     """
     t1, t2 = tangents(normal[None, :])
     return np.column_stack([normal, t1[0], t2[0]])

@@ -245,12 +245,8 @@ class ContactSimulator(RobotPlant):
     def _joint_reactions(self) -> list[PointForce] | None:
         """Return the force through each joint in the last step; None before the first.
 
-        Each acts on the joint's body, about the origin and in axes of its link
-        [N·m; N]. Before the first step nothing is raised.
-
-        Raises:
-            ShapeError, NonFiniteError: f_ext is invalid.
-            UnsupportedError: The robot has loops.
+        Each acts on the joint's body, about the origin and in axes of its link [N·m;
+        N].
         """
         if self.last is None:
             return None
@@ -259,11 +255,7 @@ class ContactSimulator(RobotPlant):
     def _sensed(self, link: str) -> np.ndarray | None:
         """Return `wrench` of a link, (6,) [N·m; N], or None before the first step.
 
-        Raises:
-            SettingError: No link that moves has this name, also before the first step.
-            UnsupportedError: The robot has loops, or a moving joint hangs on the body
-                of the link in front of the sensor, also before the first step.
-            ShapeError, NonFiniteError: f_ext is invalid.
+        A link without a sensor is refused, also before the first step.
         """
         sensor = self._sensor(link)
         if self.last is None:
@@ -271,13 +263,7 @@ class ContactSimulator(RobotPlant):
         return sensor.read(self._last_motion("wrench"), self.carried.values)
 
     def _sensor(self, link: str) -> WrenchSensor:
-        """Return the sensor at a link, made at its first use.
-
-        Raises:
-            SettingError: No link that moves has this name.
-            UnsupportedError: The robot has loops, or a moving joint hangs on the body
-                of the link in front of the sensor.
-        """
+        """Return the sensor at a link, made at its first use."""
         if link not in self._sensors:
             made = WrenchSensor(self.model, link, self.carried, self.engine)
             self._sensors[link] = made
@@ -287,7 +273,6 @@ class ContactSimulator(RobotPlant):
         """Return a description of the last unsolved contact problem of the last period.
 
         If all are solved, the last problem is described, as "contact not solved" too.
-        Raises IndexError without reports.
         """
         unsolved = [report for report in self.reports if not report.converged]
         report = (unsolved or self.reports)[-1]
@@ -299,12 +284,9 @@ class ContactSimulator(RobotPlant):
     def _diagnostic_values(self) -> dict[str, Any]:
         """Return solver, stepper, fault counters and results of the last period.
 
-        The keys are contact solver, contact stepper, contact not converged, contact not
-        unique, contacts wedged; and after a step contacts now (their number with a
-        force in the period), contact status, contact iterations, contact residuals,
-        contact energy change [J], contact rank. Iterations and residuals are the
-        largest of the period, the energy change is its sum; status and rank are of the
-        last step. Residuals, energy change and rank are texts.
+        Iterations and residuals are the largest of the period, the energy change is its
+        sum; status and rank are of the last step. Residuals, energy change and rank are
+        texts.
         """
         counters, reports, last = self.counters, self.reports, self.report
         settings = {
@@ -368,13 +350,7 @@ class ContactSimulator(RobotPlant):
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Restore q, qd, applied_effort, reports, `last` and the warm start.
-
-        The counters stay.
-
-        Args:
-            state: Result of _begin_period.
-        """
+        """Restore state, reports, `last` and the warm start; the counters stay."""
         (self._events or self.arrays).restore_impulses()
         before, self._taken, self._last = state
         super()._return_to(before)
@@ -382,21 +358,11 @@ class ContactSimulator(RobotPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step from time t [s].
+        """Return q and qd after one step from time t [s]; dt is not used.
 
-        The length of the step is period / substeps; dt is not used. The step's report
-        is added to `reports`, its faults to `counters`; `last` is set, and
-        `applied_effort` if joints are prescribed or the robot compensates gravity.
-
-        Args:
-            t: Time at the start [s].
-            q, qd: State at the start, (nq,) and (nv,); not changed in place.
-            dt: Ignored.
-
-        Raises:
-            InfeasibleError: The contact problem has no solution.
-            NonFiniteError: The result, or f_ext, is not finite.
-            ShapeError: f_ext has another shape.
+        The length of the step is period / substeps. The step's report is added to
+        `reports`, its faults to `counters`; `last` is set, and `applied_effort` if
+        joints are prescribed or the robot compensates gravity.
         """
         tau = self._acting(t, q) if self.compensates_gravity else self.tau
         arrays = self.arrays
@@ -420,20 +386,11 @@ class ContactSimulator(RobotPlant):
     def _move_by_events(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of the stepper event_driven.
+        """Return q and qd after one step of the stepper event_driven from time t [s].
 
         The reports of flights and impacts are added to `reports`, faults to `counters`;
         `last` becomes the last part of the step. With prescribed joints
         `applied_effort` is set, unless the step ends with a flight.
-
-        Args:
-            t: Time at the start of the step [s].
-            q, qd: State at the start, (nq,) and (nv,).
-            forces: Joint and external forces of the step.
-
-        Raises:
-            InfeasibleError: A contact problem has no solution.
-            NonFiniteError: The state or a velocity is not finite.
         """
         assert self._events is not None
         self._events.counters = self.counters
@@ -458,17 +415,7 @@ class ContactSimulator(RobotPlant):
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
         """Count the faults of a step in `counters`; unsolved steps also for `unsolved`.
 
-        By record.status the names are contacts wedged, contact not converged (unsolved:
-        max_iterations, no_room, frozen_friction), contact not unique and contact
-        infeasible (infeasible, ray); by record.short contacts without room.
-
-        Args:
-            arrays: Memory of the step, which has the names of its contacts.
-            record: Record of the step.
-
-        Raises:
-            InfeasibleError: The contact problem has no solution; it is counted before.
-                The error has the residual of the contact law.
+        A contact problem without a solution is counted, then an InfeasibleError.
         """
         if record.short:
             self.counters["contacts without room"] += 1
@@ -493,12 +440,7 @@ class ContactSimulator(RobotPlant):
             )
 
     def _applied_forces(self) -> np.ndarray | None:
-        """Return f_ext as an array of floats, (nb, 6), or None if it is None.
-
-        Raises:
-            ShapeError: It has another shape, or is not numeric.
-            NonFiniteError: A number is not finite; names the body.
-        """
+        """Return f_ext as an array of finite floats, (nb, 6), or None if it is None."""
         if self.f_ext is None:
             return None
         shape = (self.model.nb, 6)
@@ -583,13 +525,6 @@ class ContactSimulator(RobotPlant):
 
         The forces are the mean contact forces plus the present f_ext, body coordinates;
         q and qd are the state at which the constraints were evaluated.
-
-        Args:
-            what: Name of the caller, for the message.
-
-        Raises:
-            UnsupportedError: No step has been made.
-            ShapeError, NonFiniteError: f_ext is invalid.
         """
         last = self.last
         if last is None:
@@ -689,9 +624,8 @@ class WrenchSensor:
 def _behind(joints: Any, link: str) -> Iterator[str]:
     """Yield the names of the links that hang on a link, directly or through others.
 
-    The link itself is not among them; a link comes before those that hang on it.
-    `joints` is a list, which is searched once for each link, of objects with the
-    attributes parent and child. A circle of joints is a RecursionError.
+    A link comes before those that hang on it. `joints` is a list, which is searched
+    once for each link. A circle of joints is a RecursionError.
     """
     for joint in joints:
         if joint.parent == link:

@@ -74,12 +74,7 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
 
 
 def _check_program(program: Program[Any], model: Model) -> None:
-    """Check that a Program has inputs t, q, qd of a robot, and joint forces as output.
-
-    Raises:
-        SettingError: It has not; tells its inputs and how a function would call it.
-        UnsupportedError: `model` is no Model.
-    """
+    """Check that a Program has inputs t, q, qd of a robot, and returns joint forces."""
     check_robot(model, "simulate")
     wanted = ((("t", "time"), ()), (("q",), (model.nq,)), (("qd",), (model.nv,)))
     shapes = [port.shape for port in program.outputs]
@@ -104,13 +99,7 @@ def _check_program(program: Program[Any], model: Model) -> None:
 
 
 def _returning(law: ControlLaw) -> ControlLaw:
-    """Return a function that calls `law` and raises a SettingError if it returns None.
-
-    None is most often a forgotten `return`.
-
-    Args:
-        law: Function (t, q, qd) -> tau.
-    """
+    """Return a law that refuses None of `law`, most often a forgotten `return`."""
 
     def checked(t: float, q: Any, qd: Any) -> Any:
         tau = law(t, q, qd)

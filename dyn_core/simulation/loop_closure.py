@@ -114,12 +114,7 @@ def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
 
 
 def _flips(model: Model, f: np.ndarray) -> str:
-    """Return the end of an error message if hinges are flipped, else "".
-
-    Args:
-        model: Robot with loops.
-        f: Residuals of all rows, (rows,).
-    """
+    """Return the end of an error message if hinges are flipped, else ""."""
     names = flipped_hinges(model, f)
     return f" (flipped: the axes of {', '.join(names)} are opposite)" if names else ""
 
@@ -134,24 +129,9 @@ def _descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take Gauss-Newton steps until the loops are closed; return q and residuals.
 
-    A step is scaled down so that no coordinate changes by more than 0.5. If the rounds
-    do not suffice, the last q is returned; no error is raised.
-
-    Args:
-        model: Robot with loops.
-        program: Function of q and qd that returns residuals, Jacobian and bias of the
-            loops' rows.
-        q: Initial position, (nq,); not changed.
-        free: Indices of the velocity coordinates that may change.
-        tolerance: Largest absolute residual at which to stop [m | rad].
-        rounds: Maximum number of steps.
-
-    Returns:
-        Position, (nq,), and residuals there, (rows,).
-
-    Raises:
-        SingularError: All of 8 (MOVES) evaluations near a position fail.
-        NonFiniteError: A residual or an entry of the Jacobian is not finite.
+    A step is scaled down so that no coordinate changes by more than 0.5. `tolerance` is
+    the largest absolute residual at which to stop [m | rad]. If the rounds do not
+    suffice, the last q is returned. `program` and `free` as in _regular.
     """
     still = np.zeros(model.nv)
     q, f, A = _regular(model, program, q, free)
@@ -171,25 +151,13 @@ def _descend(
 def _regular(
     model: Model, program: Any, q: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return q, residuals and Jacobian, with q shifted away from a singular position.
+    """Return q, residuals (rows,) and Jacobian (rows, nv), near q if q is singular.
 
     At coinciding ends of a rod, or opposite axes of a hinge, the direction of motion is
-    undetermined: a shifted copy of q is then returned, shifted at random in `free`.
-
-    Args:
-        model: Robot with loops.
-        program: Function of q and qd that returns residuals, Jacobian and bias of the
-            loops' rows.
-        q: Position, (nq,).
-        free: Indices of the velocity coordinates that may change.
-
-    Returns:
-        q, (nq,); residuals f, (rows,); Jacobian A, (rows, nv), with zeros in rows of
-        velocity constraints (rolling).
-
-    Raises:
-        SingularError: All of 8 (MOVES) evaluations, after ever more shifts, fail.
-        NonFiniteError: A residual or an entry of A is not finite.
+    undetermined: a copy of q is then returned, shifted at random in `free`, the indices
+    of the velocity coordinates that may change; SingularError after 8 (MOVES).
+    `program` returns residuals, Jacobian and bias of q and qd. In rows of velocity
+    constraints (rolling) the Jacobian is zero.
     """
     still, rng = np.zeros(model.nv), np.random.default_rng(1)
     for _ in range(MOVES):
@@ -341,12 +309,7 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices of velocity coordinates that are not fixed, ascending.
 
-    Args:
-        model: Robot.
-        fixed: Names of joints, or one name; a follower stands for its leader.
-
-    Raises:
-        ModelError: `fixed` is no list of names, or a name is unknown.
+    A follower in `fixed` stands for its leader.
     """
     free = np.ones(model.nv, bool)
     fixed = (fixed,) if isinstance(fixed, str) else fixed

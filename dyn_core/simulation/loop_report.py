@@ -136,14 +136,9 @@ def _bent_rows(
         y.T d²f(t, t) = 0  for y of dependent rows and velocities t, A t = 0
 
     holds where rows are dependent everywhere; it is tested for two random t, up to a
-    tolerance. Independent rows are False.
-
-    Args:
-        bias: Function of qd that returns (dA/dt) qd, (m,).
-        A: Jacobian of the rows, (m, nv).
-        dependent: Orthonormal basis of the left null space of A, (m, k): its k columns
-            are the combinations y.
-        tangents: Orthonormal basis of the null space of A, one velocity in each row.
+    tolerance. Independent rows are False. `bias` is a function of qd that returns
+    (dA/dt) qd, (m,). `dependent` is an orthonormal basis of the left null space of A,
+    (m, k), with columns y; `tangents` one of the null space, a velocity in each row.
     """
     bent = np.zeros(len(dependent), bool)
     rest = bias(np.zeros(tangents.shape[1]))
@@ -162,11 +157,7 @@ def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], .
     """Return groups of names of mutually dependent rows, in the order of first rows.
 
     Independent rows are left out; a row that is dependent alone is a group of its own.
-
-    Args:
-        names: Names of all m rows.
-        dependent: Orthonormal basis of the left null space of the Jacobian, in the k
-            columns of an array (m, k).
+    `dependent` is an orthonormal basis of the left null space of the Jacobian, (m, k).
     """
     tied = np.abs(dependent @ dependent.T) > 1e-6
     left, groups = [k for k in range(len(names)) if tied[k, k]], []

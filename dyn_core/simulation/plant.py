@@ -65,14 +65,7 @@ class SimulatedPlant(NearAttributes, ABC):
     def _check_settings(self, *times: str) -> None:
         """Check the settings; none is changed.
 
-        period, command_timeout and `times` must be finite and above 0, substeps an
-        integer of 1 or more, and settings with a default of True or False must be bool.
-
-        Args:
-            times: Names of further attributes that are durations.
-
-        Raises:
-            SettingError: A setting is out of range; has its name.
+        `times` are names of further attributes that are durations, finite and above 0.
         """
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
@@ -145,11 +138,9 @@ class SimulatedPlant(NearAttributes, ABC):
         self.tau, self.commanded, self.braked = limited, t, False
 
     def _at_joint(self, tau: np.ndarray) -> str:
-        """Return " at joint NAME" for the first entry of `tau` that is not finite.
+        """Return " at joint NAME" for the first joint force (n,) that is not finite.
 
-        `tau` are joint forces, (n,), in the order of `effort_limit`. The result is ""
-        if that entry belongs to a joint of several coordinates. Raises IndexError if
-        all entries are finite.
+        The result is "" if that entry belongs to a joint of several coordinates.
         """
         channels, bad = self.channels(), np.flatnonzero(~np.isfinite(tau))[0]
         named = dict(zip(channels.columns.tolist(), channels.joints, strict=True))
@@ -225,7 +216,7 @@ class SimulatedPlant(NearAttributes, ABC):
         """Replace prescribed accelerations that are stale at time t [s] by zero.
 
         `advance` calls it while `accelerated` is not None. This class has no
-        accelerations: it only sets `accelerated` to None.
+        accelerations.
         """
         self.accelerated = None
 
@@ -239,30 +230,15 @@ class SimulatedPlant(NearAttributes, ABC):
 
     @abstractmethod
     def _return_to(self, state: Any) -> None:
-        """Restore the state before a period.
-
-        Args:
-            state: Result of `_begin_period`.
-        """
+        """Restore the state before a period, the result of `_begin_period`."""
 
     @abstractmethod
     def _step(self, t: float, dt: float) -> None:
-        """Simulate one substep of length dt [s] from time t [s], changing the state.
-
-        Raises a DynError if the step fails.
-        """
+        """Simulate one substep of length dt [s] from time t [s], changing the state."""
 
 
 def _time(name: str, value: Any) -> float:
-    """Return a time as a float; it may be infinite or NaN.
-
-    Args:
-        name: Name of the argument, for the message.
-        value: Real number; a bool is none.
-
-    Raises:
-        SettingError: It is no real number, or an int too large for a float.
-    """
+    """Return a time as a float; it may be infinite or NaN."""
     try:
         if isinstance(value, Real) and not isinstance(value, bool):
             return float(value)

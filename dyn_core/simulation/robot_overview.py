@@ -107,15 +107,13 @@ def _joints(model: Model) -> list[str]:
 
 
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
-    """Return the cells of the joint of body i in the table of `_joints`.
+    """Return the cells of the joint of body i in the table of `_joints`, SI units.
 
-    They are name, kind, lower and upper position limit, velocity and effort limit,
-    damping, friction, armature, and mass of the body, in SI units. "-" stands for no
-    limit, for zero damping, friction or armature, for all limits of a follower, and for
-    position limits of a joint with several coordinates; other cells are of its first
-    coordinate.
-    Friction is "FORWARD/BACKWARD" if they differ, and "+X" follows for Stribeck
-    friction. A follower's kind has its rule, such as "revolute = 2 LEADER + 0".
+    "-" stands for no limit, for zero damping, friction or armature, for all limits of a
+    follower, and for position limits of a joint with several coordinates; other cells
+    are of its first coordinate. Friction is "FORWARD/BACKWARD" if they differ, and "+X"
+    follows for Stribeck friction. A follower's kind has its rule, such as "revolute = 2
+    LEADER + 0".
     """
     name, joint = model.names[i], model.joint[i]
     lead = model.leader[i].body
@@ -148,10 +146,7 @@ def _number(x: Any) -> str:
 
 
 def _total(model: Model) -> RigidInertia:
-    """Return the inertia of all moving bodies in base coordinates.
-
-    The joints are at model.neutral().
-    """
+    """Return the inertia of all moving bodies at neutral, in base coordinates."""
     X, total = [Transform.identity()], RigidInertia.zero()
     parts = split_q(model, Vector(model.neutral().tolist()))
     for i in model.bodies:

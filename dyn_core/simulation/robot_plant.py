@@ -75,16 +75,6 @@ class RobotPlant(SimulatedPlant):
 
         `prescribed` becomes a tuple (one name stands for a list of it), and `carried`
         becomes a PayloadInput without a payload.
-
-        Args:
-            times: Names of further settings that must be positive durations.
-
-        Raises:
-            SettingError: A setting is out of range, two prescribed joints are the same
-                or move together (a follower alone stands for its leader), or
-                compensates_gravity is set for a robot with loops or a floating root.
-            ModelError: A prescribed joint, or the payload link, is unknown.
-            UnsupportedError: `model` is not a Model.
         """
         check_robot(self.model, type(self).__name__)
         super()._check_settings(*times)
@@ -118,17 +108,11 @@ class RobotPlant(SimulatedPlant):
             )
 
     def _prepare(self) -> None:
-        """Check the initial state, and reset the robot to it.
+        """Check the initial state, and reset the robot to it; after `_check_settings`.
 
         Sets q0, qd0, effort_limit, compensated and warnings; a missing effort limit
         becomes infinite. A given qd0 is kept, even if it does not fit the loops. With
-        compensates_gravity a Program for the weight is built, whose errors pass
-        through. To be called after `_check_settings`.
-
-        Raises:
-            SettingError: q0 or qd0 is invalid.
-            InfeasibleError: The loops cannot be closed.
-            SingularError, NonFiniteError: The loops cannot be evaluated near q0.
+        compensates_gravity a Program for the weight is built.
         """
         self._scaled: dict[str, float] = {}
         self.q0 = self._start(self.q0)
@@ -160,19 +144,11 @@ class RobotPlant(SimulatedPlant):
 
     @property
     def _more_inputs(self) -> list[str]:
-        """Names of the last inputs of a Program, whose values `_more` returns.
-
-        They are "time" if the robot has driven joints, then the path of the payload if
-        there is a payload_link.
-        """
+        """Names of the last inputs of a Program, whose values `_more` returns."""
         return [*(["time"] if self.model.driven else []), *self.carried.paths]
 
     def _more(self, t: float) -> tuple[Any, ...]:
-        """Return the values of the inputs `_more_inputs`, in that order.
-
-        Args:
-            t: Time, for driven joints [s].
-        """
+        """Return the values of the inputs `_more_inputs` in that order, t in [s]."""
         return (*((t,) if self.model.driven else ()), *self.carried.values)
 
     def attach(self, payload: Payload | None) -> None:
@@ -188,12 +164,7 @@ class RobotPlant(SimulatedPlant):
 
         They are the command, the array `tau` itself. With compensates_gravity the
         weight g(q) of the coordinates in `compensated` is added and the sum is clipped
-        to the effort limits; only then it is also stored as applied_effort, and errors
-        of the Program of g pass through.
-
-        Args:
-            t: Time [s].
-            q: Position, (nq,).
+        to the effort limits; only then it is also stored as applied_effort.
         """
         if not self.compensates_gravity:
             return self.tau
@@ -205,17 +176,8 @@ class RobotPlant(SimulatedPlant):
     def _start(self, q0: Any) -> np.ndarray:
         """Return the initial position, (nq,), with unit quaternions and closed loops.
 
-        Stores the lengths of quaternions that were scaled, for a warning.
-
-        Args:
-            q0: Position, or None: neutral, moved into the limits, but for joints with
-                quaternions.
-
-        Raises:
-            SettingError: q0 has a wrong shape, is not finite, or has a zero quaternion.
-            InfeasibleError: The loops cannot be closed.
-            SingularError, NonFiniteError: The loops cannot be evaluated near the
-                position.
+        None is neutral, moved into the limits, but for joints with quaternions. The
+        lengths of quaternions that were scaled are stored, for a warning.
         """
         model = self.model
         if q0 is not None:
@@ -241,8 +203,7 @@ class RobotPlant(SimulatedPlant):
     def _explained(self, error: DynError) -> DynError:
         """Return the error of a step that `advance` raises.
 
-        For a NonFiniteError it is a new one whose message begins with the warnings of
-        the initial state, if there are any; other errors are returned unchanged.
+        The message of a NonFiniteError begins with the warnings of the initial state.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error
@@ -322,10 +283,7 @@ class RobotPlant(SimulatedPlant):
         return self.applied_effort if more else self.tau
 
     def _forget_accelerations(self, t: float) -> None:
-        """Zero prescribed accelerations older than command_timeout at time t [s].
-
-        This is counted, and `accelerated` becomes None. No effect if there are none.
-        """
+        """Zero and count prescribed accelerations that are stale at time t [s]."""
         since = self.accelerated
         if since is not None and not t - since <= self.command_timeout:
             self.counters["acceleration stale"] += 1
@@ -342,10 +300,7 @@ class RobotPlant(SimulatedPlant):
     def _step(self, t: float, dt: float) -> None:
         """Advance q and qd by one substep of length dt [s] from time t [s].
 
-        _move may set more, such as applied_effort, also where it fails.
-
-        Raises:
-            DynError: The step fails; q and qd are unchanged.
+        If it fails, they are unchanged, but _move may have set applied_effort.
         """
         self.q, self.qd = self._move(t, self.q, self.qd, dt)
 
@@ -355,19 +310,14 @@ class RobotPlant(SimulatedPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q (nq,) and qd (nv,) after one step of length dt [s] from time t [s].
 
-        The arguments are not changed in place. Raises a DynError if the step fails.
+        The arguments are not changed in place.
         """
 
 
 def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
     """Return, by joint, the lengths of quaternions in q that are not 1 within 0.001.
 
-    Args:
-        model: Robot.
-        q: Position, (nq,).
-
-    Raises:
-        SettingError: A quaternion is shorter than 1e-9; names the joint.
+    A length below 1e-9 is refused.
     """
     lengths = scaled_quaternions(model, q)
     for name, length in lengths.items():
@@ -377,16 +327,7 @@ def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:
-    """Return an initial position or velocity as a new array of floats, (size,).
-
-    Args:
-        name: Name of the setting, for the message.
-        values: Numbers.
-        size: Required number of them.
-
-    Raises:
-        SettingError: It has another shape, is not numeric or is not finite.
-    """
+    """Return an initial position or velocity as a new array, (size,), finite."""
     got = repr(values)
     try:
         array = one_state(name, values, size)

@@ -257,15 +257,7 @@ class Rollout:
     def _steps(self, tau: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, list[Any]]:
         """Return joint forces (N, nv), step lengths (N,), and further inputs.
 
-        The list of further inputs has the start time of each step, (N,), if there are
-        driven joints, else it is empty.
-
-        Args:
-            tau: Joint forces of each step, (N, nv) [N·m | N].
-            dt: Length of the steps, one number or (N,) [s].
-
-        Raises:
-            ShapeError: An array has the wrong shape.
+        They are the start time of each step, (N,), if there are driven joints, else [].
         """
         wanted = f"shape (N, {self.model.nv})"
         tau = float_array("tau", tau, wanted)

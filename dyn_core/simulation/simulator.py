@@ -281,8 +281,7 @@ class Simulator(RobotPlant):
     def _diagnostic_values(self) -> dict[str, Any]:
         """Return the names of the solvers in use: keys "step" and "forward dynamics".
 
-        The second key is missing if there is no such solver. With prescribed joints,
-        "step" is the setting `step`.
+        With prescribed joints, "step" is the setting `step`.
         """
         solvers = {"step": self.step}
         if self.forward_dynamics is not None:
@@ -297,10 +296,6 @@ class Simulator(RobotPlant):
         With a `history`, the q and qd given and the joint forces that act, including
         those of prescribed joints, are appended to it as a tuple. `applied_effort` is
         set to these forces with prescribed joints or compensates_gravity.
-
-        Raises:
-            NonFiniteError: The result is not finite; says the time. Other errors of the
-                Program pass through.
         """
         tau, more = self._acting(t, q), self._more(t)
         try:
@@ -433,19 +428,8 @@ def simulate(
 class _RunRecorder:
     """Buffers for the rows of a run.
 
-    Args:
-        model: Robot.
-        count: Number of rows.
-        joint_springs: Whether joint springs count in the energy.
-
-    Attributes:
-        cycle_time: Wall time of each row, (rows,) [s]; the caller writes it.
-        reports: Reports of each row; the caller appends them.
-        commanded: Whether any row had a command; True for a run without rows.
-        warnings: Sentences on forces without potential, which the energy lacks.
-
-    Raises:
-        SettingError: There is not enough memory.
+    The caller writes `cycle_time`, the wall time of each row (rows,) [s], and appends
+    to `reports`. `warnings` are on forces without potential, which the energy lacks.
     """
 
     def __init__(self, model: Model, count: int, joint_springs: bool) -> None:
@@ -475,19 +459,10 @@ class _RunRecorder:
         )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
-        """Write row k without joint forces: time, state, and reference position.
+        """Write row k without joint forces: time [s], state, reference position.
 
-        Without a reference the row of `q_ref` remains NaN. `commanded` becomes True if
-        the robot has a command.
-
-        Args:
-            k: Index of the row.
-            t: Time [s].
-            robot: Simulator before the period.
-            reference: Position, (nq,), or object with such a `q`, or None.
-
-        Raises:
-            ShapeError: The reference is no position.
+        The reference is (nq,), or an object with such a `q`; without one the row of
+        `q_ref` remains NaN. `commanded` becomes True if the robot has a command.
         """
         self.commanded = self.commanded or robot.commanded is not None
         self.t[k], self.q[k], self.qd[k] = t, robot.q, robot.qd
@@ -499,10 +474,6 @@ class _RunRecorder:
         """Return a tuple with a sentence if prescribed joints were commanded forces.
 
         The tuple is empty if all their commands were zero.
-
-        Args:
-            prescribed: Names of joints with prescribed accelerations; ModelError for
-                another name.
         """
         lost = [
             name for name in prescribed if self.tau[:, self.model.v_slice(name)].any()
@@ -519,7 +490,7 @@ class _RunRecorder:
         """Return a sentence on each free body that falls like a stone; else ().
 
         Such a body sinks by more than FALLEN (0.3 m) and by more than 0.8 of the way of
-        a free fall from rest. period: time between the rows [s].
+        a free fall from rest. The period is the time between the rows [s].
         """
         g, sentences = np.array([float(x) for x in self.model.a_grav.lin]), []
         least = 0.4 * float(np.linalg.norm(g)) * ((len(self.t) - 1) * period) ** 2
@@ -541,13 +512,9 @@ class _RunRecorder:
     ) -> Recording:
         """Return the Recording of all rows, with their total energy [J].
 
-        It is the kinetic plus the potential energy, the latter with joint springs if
-        they act.
-
-        Args:
-            robot: Simulator after the run; has counters, settings and, for a Simulator,
-                the steps (None for others).
-            warnings: All sentences on the run; those of this recorder are not added.
+        It is kinetic plus potential energy, the latter with joint springs if they act.
+        `robot` is the simulator after the run; `warnings` are all sentences on the run:
+        those of this recorder are not added.
         """
         energy = np.zeros(0)
         if len(self.t):
@@ -570,12 +537,7 @@ class _RunRecorder:
 
 
 class _Progress:
-    """Progress line on standard error, for long runs only.
-
-    Args:
-        duration: Simulated time of the run [s].
-        wanted: Whether to show it; it is shown only if stderr is a terminal.
-    """
+    """Progress line on standard error, if it is a terminal, for long runs only."""
 
     def __init__(self, duration: float, wanted: bool) -> None:
         self.duration, self.wanted = duration, wanted and sys.stderr.isatty()

@@ -137,14 +137,6 @@ class Adapter:
         body coordinates, entry 0 unused; zero forces if absent. If by_joint,
         coordinates are split into a list by body. Another absent optional input is
         None.
-
-        Args:
-            model: Robot or other System.
-            port: Port of the input.
-            values: Inputs by name; joint forces must be among them.
-
-        Raises:
-            ModelError: As _friction, for joint forces.
         """
         value: Any = values.get(port.name)
         if port.kind == "wrenches":
@@ -167,18 +159,6 @@ class Adapter:
         Friction and springs are added to joint forces, their derivatives to derivatives
         of joint forces. Of a matrix in packed or sparse form the entries are returned
         as a Vector.
-
-        Args:
-            model: Robot or other System.
-            port: Port of the output.
-            result: Value returned by the algorithm.
-            values: Inputs by name, for the state at which friction acts.
-
-        Raises:
-            ShapeError: A part by joint is missing or has a wrong length, or joint
-                forces are not nv numbers.
-            TraceError: The parts by joint cannot be combined.
-            ModelError: A user's force function does not return nv numbers.
         """
         if self.by_joint and port.kind in _JOIN and not isinstance(result, Vector):
             self._check_parts(model, port, result)
@@ -207,13 +187,6 @@ class Adapter:
         """Return the joint forces that overcome friction and springs, (nv,) [N·m | N].
 
         They are zero where this Adapter adds neither.
-
-        Args:
-            model: Robot or other System.
-            values: Inputs by name, of which q and the velocity are read.
-
-        Raises:
-            ModelError: A user's force function does not return nv numbers.
         """
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
@@ -224,11 +197,6 @@ class Adapter:
         """Return the velocity at which friction acts, (nv,) [rad/s | m/s].
 
         It is zero if friction acts at rest, or is not added here.
-
-        Args:
-            model: Robot or other System.
-            values: Inputs by name; the velocity that signature.friction_at names is
-                read.
         """
         name = self.signature.friction_at
         return Vector.zeros(model.nv) if name in (None, REST) else values[name]
@@ -236,13 +204,8 @@ class Adapter:
     def _check_parts(self, model: Model, port: Port, parts: Any) -> None:
         """Raise ShapeError if an output by joint has a wrong size.
 
-        Args:
-            model: Robot.
-            port: Port of the output.
-            parts: List of nb + 1 entries by body for velocities and joint forces,
-                mapping of columns by body for a Jacobian, where bodies may be missing.
-                Other forms of a Jacobian, other kinds, entry 0 and velocities of
-                followers are not checked.
+        Bodies may be missing in a mapping of columns of a Jacobian. Other forms of a
+        Jacobian, other kinds, entry 0 and velocities of followers are not checked.
         """
         if port.kind in ("velocity", "joint_force"):
             size, wanted = model.nb + 1, "body, entry 0 of the base unused"
@@ -260,12 +223,6 @@ class Adapter:
         """Raise ShapeError unless `part` has one entry per velocity of joint i.
 
         A bare number is refused, even for one velocity.
-
-        Args:
-            model: Robot.
-            port: Port of the output, for the message.
-            i: Body that the joint moves.
-            part: Part of the output for joint i.
         """
         wanted = model.joint[i].nv
         if not hasattr(part, "__len__") or len(part) != wanted:
@@ -280,11 +237,8 @@ class Adapter:
     ) -> Sequence[Force]:
         """Return external forces in body coordinates, behind an unused entry 0.
 
-        Args:
-            model: Robot.
-            value: Forces on bodies 1 to nb, without entry 0, in the frame f_ext_frame;
-                None: all zero. A list of another length is not transformed.
-            values: Inputs by name; q is read if the frame is "base".
+        The given ones, None for zero, are on bodies 1 to nb, without entry 0, in the
+        frame f_ext_frame. A list of another length is not transformed.
         """
         if value is None:
             return [Force.zero()] * (model.nb + 1)
@@ -377,11 +331,6 @@ class _Slot:
     entry 0 or not. The result is in independent coordinates.
 
     A keyword that is a parameter path (such as armature) replaces that parameter.
-
-    Args:
-        name: Name of the slot.
-        what: Adapter, Program of a NumpySolver, or Deferred.
-        model: System of the surrounding algorithm.
     """
 
     def __init__(self, name: str, what: Any, model: Model) -> None:
@@ -390,22 +339,8 @@ class _Slot:
     def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
         """Return the result: one value, or a tuple of several.
 
-        Args:
-            args: Inputs in the order of the Signature; for a Deferred the System first.
-            changed: Values of parameters by path; for a Deferred options of its solver.
-
-        Raises:
-            UnsupportedError: A parameter is passed to the Program of a NumpySolver, or
-                the solver of a Deferred does not support the System or an option.
-            ShapeError: An input that is not optional is missing, those of a Program
-                have a wrong number of entries, or the algorithm of an Adapter returns a
-                wrong number of outputs or a wrong size.
-            ModelError: A keyword is no parameter path, or has a wrong number of values.
-            SingularError: An axis among the values of parameters has length 0.
-            RowError: The Program of a NumpySolver has no result for this state.
-            PluginError: A NumpySolver raised an error that is not a DynError.
-            TraceError: The algorithm of an Adapter raised an error that is not a
-                DynError.
+        The first of the inputs of a Deferred is the System; its keywords are options of
+        its solver, not parameters.
         """
         if isinstance(self.what, Deferred):
             system, *inputs = args
@@ -424,15 +359,8 @@ class _Slot:
         A list of nb + 1 entries by body becomes a Vector of the independent
         coordinates. The entries of the base and of followers are dropped; joint forces
         of followers are not added to their leaders. Of a list of nb + 1 external forces
-        only entry 0 is dropped. Other inputs are unchanged.
-
-        Args:
-            signature: Its inputs give names and kinds.
-            args: Inputs in their order; optional ones at the end may be missing, and
-                surplus ones are ignored.
-
-        Raises:
-            ShapeError: An input that is not optional is missing.
+        only entry 0 is dropped. Optional inputs at the end may be missing, and surplus
+        ones are ignored.
         """
         if not all(port.optional for port in signature.inputs[len(args) :]):
             names = ", ".join(p.name for p in signature.inputs if not p.optional)
@@ -452,17 +380,6 @@ class _Slot:
         """Call the Program of a NumpySolver; return its outputs as a tuple.
 
         While an algorithm is traced, the call is recorded, and the outputs are symbols.
-
-        Args:
-            args: Inputs in the order of the Signature; surplus ones are ignored.
-            changed: Parameters by path; must be empty.
-
-        Raises:
-            UnsupportedError: `changed` is not empty.
-            ShapeError: An input that is not optional is missing, or the inputs or the
-                results of the solver have a wrong number of entries.
-            RowError: The state has no result.
-            PluginError: The solver raised an error that is not a DynError.
         """
         program = self.what
         if changed:
@@ -539,11 +456,7 @@ def _explained(error: BaseException) -> str:
 def _run(program: Any, values: Sequence[float]) -> list[float]:
     """Return the flat results of a Program for flat inputs of one state.
 
-    Inputs and results are floats, in the order of the Ports, each row by row.
-
-    Raises:
-        RowError: The status of the state is not 0.
-        DynError: Another error of the Program, such as PluginError, passes through.
+    Inputs and results are in the order of the Ports, each row by row.
     """
     results, state = program.run_row(values)
     if state:
@@ -552,10 +465,7 @@ def _run(program: Any, values: Sequence[float]) -> list[float]:
 
 
 def _count(value: Any) -> str:
-    """Return the number of values as text, for messages.
-
-    It is "a number" for a number, else the name of the type if there is no length.
-    """
+    """Return the number of values as text, for messages: "a number" for a number."""
     if isinstance(value, (Number, float, int)):
         return "a number"
     if not hasattr(value, "__len__"):
@@ -566,10 +476,8 @@ def _count(value: Any) -> str:
 def _structured(port: Port, numbers: Sequence[Any]) -> Any:
     """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces.
 
-    Args:
-        port: Sized Port; of kind "wrenches" six numbers become one Force, in a list. An
-            array of two or more axes becomes a Matrix, each row along its last axis.
-        numbers: Entries, row by row, as many as the Port has, which is not checked.
+    Six numbers of kind "wrenches" become one Force. An array of two or more axes
+    becomes a Matrix, each row along its last axis.
     """
     if port.kind == "wrenches":
         rows = range(0, len(numbers), 6)

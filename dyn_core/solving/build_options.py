@@ -201,9 +201,6 @@ class BuildOptions:
 
         With engine graph or plain, values of threads, wait and dtype other than the
         defaults are invalid. `inputs` is not checked.
-
-        Args:
-            name: Name of the solver, for the message.
         """
         for option, valid in (
             ("f_ext_frame", ("body", "base")),
@@ -255,10 +252,6 @@ class BuildOptions:
         They are joint_friction, joint_springs, f_ext_frame and matrices, if they are
         not default; f_ext_frame also if external forces are optional and not named in
         `inputs`. finite=True is refused if the Signature has answers_all.
-
-        Args:
-            name: Name of the solver, for the message.
-            signature: Kind of problem.
         """
         if self.finite and signature.answers_all:
             raise UnsupportedError(
@@ -331,15 +324,7 @@ class BuildOptions:
         return inputs, outputs, paths
 
     def _check_influence(self, model: Any, path: str, signature: Signature) -> None:
-        """Raise UnsupportedError for a parameter of a robot that changes no output.
-
-        Nothing happens for other Systems.
-
-        Args:
-            model: System.
-            path: Parameter path that the robot has.
-            signature: Kind of problem.
-        """
+        """Raise UnsupportedError for a parameter of a robot that changes no output."""
         what = path.rpartition(".")[2]
         if model.kind != "robot":
             return
@@ -404,16 +389,6 @@ def _parameter_port(
     """Return the Port of a parameter that becomes an input.
 
     Its shape is () for one number, else (count,).
-
-    Args:
-        model: System.
-        path: Parameter path.
-        signature: Kind of problem.
-        optional: Names of its optional inputs, for messages.
-
-    Raises:
-        UnsupportedError: The name is an input of the Signature.
-        ModelError: The path is unknown.
     """
     if any(path == port.name for port in signature.inputs):
         raise UnsupportedError(

@@ -138,13 +138,6 @@ def _look_up(lookup: Lookup, problem: str, options: dict[str, Any]) -> Solver:
     """Return the default solver of a problem, with changed options if there are any.
 
     Used by pickle.
-
-    Args:
-        lookup: Function of the registry: lookup("auto", problem); its errors pass
-            through.
-        problem: Name of the problem.
-        options: Options that with_options changed; it raises UnsupportedError for one
-            that is no longer valid.
     """
     chosen = lookup(AUTO, problem)
     return chosen.with_options(**options) if options else chosen

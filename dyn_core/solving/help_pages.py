@@ -144,8 +144,7 @@ def _docstring(solver: Any) -> str:
 def _before_sections(doc: str) -> str:
     """Return the paragraphs of a docstring before its first section.
 
-    Sections begin with Args:, Returns:, Raises:, Attributes:, Inputs and outputs: or
-    Source:. "Return", then "the" at the beginning, are removed.
+    "Return", then "the" at the beginning, are removed.
     """
     paragraphs = []
     for paragraph in doc.split("\n\n"):
@@ -170,10 +169,7 @@ def _entries(doc: str) -> dict[str, str]:
 
 
 def _slots(solver: Any) -> list[str]:
-    """Return a list of one string, the table of the slots with their default solvers.
-
-    The list is empty without slots.
-    """
+    """Return [the table of the slots with their default solvers], [] without slots."""
     fills = getattr(solver, "fills", {})
     rows = [
         (f"{name}={getattr(fills.get(name), 'name', fills.get(name))!r}",
@@ -184,13 +180,9 @@ def _slots(solver: Any) -> list[str]:
 
 
 def _options(solver: Any, doc: str) -> list[str]:
-    """Return a list of one string, the table of the solver's own options with defaults.
+    """Return [the table of the solver's own options with defaults], [] without options.
 
-    The list is empty without options.
-
-    Args:
-        solver: Solver.
-        doc: Docstring whose Args section describes the options.
+    The Args section of `doc` describes the options.
     """
     said = _entries(doc)
     rows = [
@@ -210,10 +202,7 @@ def _build_options() -> str:
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return a title and the rows (left, right) in two aligned columns, as text.
-
-    `rows` must not be empty, else ValueError.
-    """
+    """Return a title and the rows (left, right) in two aligned columns, as text."""
     width = max(len(left) for left, _ in rows)
     lines = [f"    {left.ljust(width)}  {right}".rstrip() for left, right in rows]
     return "\n".join([title, *lines])

@@ -117,7 +117,7 @@ class ArraySolver(Solver):
         """Raise UnsupportedError for options that only a TracedSolver supports.
 
         They are threads, wait, dtype, matrices, f_ext_frame, and parameter paths in
-        `inputs`. common has the options of the build.
+        `inputs`.
         """
         common.refuse_native(self.name, "in a NumpySolver")
         optional = {port.name for port in self.signature.inputs if port.optional}
@@ -168,10 +168,8 @@ class NumpySolver(ArraySolver):
 class _ArrayProgram(RowProgram):
     """The Program of an ArraySolver.
 
-    Args:
-        parts: Arguments of RowProgram, then one tuple (acts, options, robot): whether
-            friction and whether springs act, option values by name, and the model for
-            the solver.
+    The last of `parts` is (acts, options, robot): whether friction and whether springs
+    act, option values by name, and the model for the solver.
     """
 
     engine = "array"
@@ -183,16 +181,7 @@ class _ArrayProgram(RowProgram):
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Return the flat outputs for the flat inputs of one state.
 
-        Both are in the order of the Ports, arrays row by row. Too few numbers are a
-        ValueError, surplus ones are ignored.
-
-        Raises:
-            PluginError: The solver raised an error that is not a DynError.
-            ShapeError: The solver returned a wrong number or shape of arrays.
-            RowError: The state has no result or, with finite=True, a position is
-                invalid.
-            DynError: Another error of the solver, or of a user's force function, passes
-                through.
+        Both are in the order of the Ports, arrays row by row.
         """
         values, start = {}, 0
         for port in self.inputs:
@@ -215,13 +204,7 @@ class _ArrayProgram(RowProgram):
     def _flat(self, results: Any, friction: Any) -> list[Any]:
         """Return the flat outputs, checked, with friction added to joint forces.
 
-        Args:
-            results: One array or a tuple of arrays, as the solver returned them.
-            friction: Resistance of friction and springs to add, (nv,) [N·m | N], or
-                0.0.
-
-        Raises:
-            ShapeError: The number, type or shape of the arrays is wrong.
+        `friction` is the resistance of friction and springs, (nv,) [N·m | N], or 0.0.
         """
         name = self.recipe.solver.name
         results = results if isinstance(results, tuple) else (results,)
@@ -241,12 +224,6 @@ class _ArrayProgram(RowProgram):
         """Return the joint forces that overcome friction and springs, (nv,) [N·m | N].
 
         It is 0.0 if neither acts, or the Signature has no friction_at.
-
-        Args:
-            values: Inputs by name, of which q and the velocity are read.
-
-        Raises:
-            ModelError: A user's force function does not return nv numbers.
         """
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:

@@ -189,10 +189,6 @@ def _check_mode(mode: ControlMode, who: str) -> None:
     Its problem, solver, law, a parameter or a topic has the wrong type, a gain is not
     one of GAINS, or two parameters have the same name. Gains, parameters or topics that
     are not iterable raise TypeError.
-
-    Args:
-        mode: The mode.
-        who: Distribution and module of the plugin.
     """
     for part, fits, valid in (
         ("problem", isinstance(mode.problem, Signature), "a Signature"),
@@ -262,18 +258,7 @@ def more_laws(
 def _new(
     known: Any, offer: Any, kind: type, what: str, hook: str, who: str
 ) -> dict[str, Any]:
-    """Return offered objects by name.
-
-    Args:
-        known: Container of the names that exist already.
-        offer: Return value of the hook.
-        kind, what: Type of the objects, and the noun for them in messages.
-        hook, who: Name of the hook, and the plugin; for messages.
-
-    Raises:
-        PluginError: The offer is not iterable, an object has another type, a name is
-            not an ASCII identifier, occurs twice or exists already.
-    """
+    """Return offered objects by name, checked by _named; `known` names are refused."""
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:
         if name in known:
@@ -288,16 +273,8 @@ def _new(
 def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
     """Return the offered objects of one type as a list, with valid and unique names.
 
-    Args:
-        offer: Return value of the hook.
-        kind: Type of the objects.
-        what: Noun for the objects in messages.
-        hook: Name of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not iterable, an object has another type, or a name is
-            no ASCII identifier or occurs twice.
+    PluginError: one is not of the type, or its name is no ASCII identifier or occurs
+    twice.
     """
     offered = listed(offer, hook, who)
     for item in offered:
@@ -317,10 +294,7 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
 
 
 def _refuse_twice(what: str, names: list[str], who: str) -> None:
-    """Raise PluginError if a name occurs twice.
-
-    `what` is the noun for the named objects, and `who` the plugin, in the message.
-    """
+    """Raise PluginError if a name occurs twice; `what` is the noun for the objects."""
     for name in names:
         if names.count(name) > 1:
             raise PluginError(f"{who} offers the {what} '{name}' twice", who)

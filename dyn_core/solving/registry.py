@@ -101,10 +101,6 @@ class Registry:
 
         A module that cannot be imported is skipped; its error is stored in `failures`
         and warned of.
-
-        Args:
-            plugin: Module or object.
-            who: Distribution and entry point, for messages.
         """
         yield plugin
         if not isinstance(plugin, ModuleType):
@@ -206,10 +202,6 @@ class Registry:
         """Raise PluginError if another plugin offers a solver of one of these names.
 
         Such names are recorded first; `solver` then refuses them.
-
-        Args:
-            names: Names of solvers that plugin `who` offers.
-            who: Distribution and module of the plugin.
         """
         taken = [name for name in names if name in self._solvers or name in self._taken]
         for name in taken:
@@ -394,13 +386,8 @@ class Registry:
         """Call a hook of all plugins and return the entries of their offers in a dict.
 
         A plugin whose hook fails, or whose offer has an invalid object, is reported and
-        none of its entries is returned.
-
-        Args:
-            hook: Name of the hook.
-            read: read(collected, offer, who) checks the return value of one plugin's
-                hook and returns its entries as a dict; `collected` has the entries of
-                earlier plugins.
+        none of its entries is returned. read(collected, offer, who) checks the offer of
+        one plugin and returns its entries; `collected` has those of earlier plugins.
         """
         collected: dict[Any, Any] = {}
         for offer in self._hooks(hook):
@@ -428,12 +415,7 @@ class Registry:
         return self._of_signature(problem, references)
 
     def _of_signature(self, signature: Signature | None, references: bool) -> list[str]:
-        """Return the sorted names of the solvers of a Signature; None for all.
-
-        Args:
-            signature: Kind of problem, or None.
-            references: Whether reference solvers are included.
-        """
+        """Return the sorted names of the solvers of a Signature; None for all."""
         return sorted(
             name
             for name, solver in self._solvers.items()
@@ -443,12 +425,7 @@ class Registry:
 
 
 def _call(plugin: Any, hook: str) -> Any:
-    """Return the result of a plugin's hook; () if it does not implement the hook.
-
-    Args:
-        plugin: Module or object.
-        hook: Name of a hook without arguments.
-    """
+    """Return the result of a plugin's hook; () if it does not implement the hook."""
     function = getattr(plugin, hook, None)
     return function() if function is not None and _is_hook(function) else ()
 
@@ -482,10 +459,6 @@ def _check_hooks(plugin: Any, who: str) -> None:
     """Raise PluginError for a hook without `hookimpl`, or a marked name of no hook.
 
     Functions that a module imports from other modules are ignored.
-
-    Args:
-        plugin: Module or object.
-        who: Distribution and module of the plugin.
     """
     hooks = [
         name

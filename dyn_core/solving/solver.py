@@ -268,12 +268,6 @@ def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
     """Return the registered solver of a name, with changed options if there are any.
 
     Used by pickle.
-
-    Args:
-        lookup: Returns the solver of a name; its errors pass through.
-        name: Name of the solver.
-        options: Options that with_options changed; it raises UnsupportedError for one
-            that is no longer valid.
     """
     return lookup(name).with_options(**options) if options else lookup(name)
 
@@ -417,20 +411,8 @@ class TracedSolver(Solver):
     ) -> Adapter:
         """Return the Adapter of the algorithm with its slots filled for a robot.
 
-        Args:
-            model: System.
-            common: Options of every build.
-            chosen: Slots and options of the algorithm that were given; others are
-                default. Other names are ignored.
-
-        Raises:
-            UnsupportedError: The robot is not supported (its loops, lack of inertia,
-                `supports`), by this solver or one in a slot; or an option is missing or
-                invalid. A function in `valid` may raise others.
-            TraceError: `supports` raised an error that is not a DynError.
-            SignatureError: A slot is filled with a solver of another kind.
-            SolverNotFound: The name of a solver for a slot is unknown.
-            PluginError: Two plugins offer that name.
+        `chosen` are slots and options of the algorithm that were given; others are
+        default. Other names are ignored.
         """
         reason = (
             self.refusal(model)
@@ -484,18 +466,9 @@ class TracedSolver(Solver):
         return self._fill(slot, self.slots[slot], what).for_model(model)
 
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
-        """Return the Solver for a slot; `what` itself if it is a Solver.
+        """Return the Solver for a slot; a name, or "auto" (default), is looked up.
 
-        Args:
-            slot: Name of the slot.
-            wanted: Required Signature.
-            what: Solver, the name of one, or "auto" for the default solver of `wanted`.
-
-        Raises:
-            SignatureError: Not a Solver, one of another Signature, or a name without a
-                registry to look it up.
-            SolverNotFound: The name is unknown.
-            PluginError: Two plugins offer the name.
+        A solver of another Signature than `wanted` is refused.
         """
         if isinstance(what, str):
             if self.lookup is None:
@@ -518,10 +491,8 @@ class TracedSolver(Solver):
 def _open(solver: TracedSolver, model: Model) -> str | None:
     """Return why a solver does not support a robot because of its loops, or None.
 
-    It is None for a solver that closes loops, for a robot without loops, for other
-    Systems, and if loops do not change the outputs of the Signature. It is also None if
-    loops change the outputs of the Signature of a slot: the solver in that slot is
-    checked itself.
+    It is also None if loops change the outputs of the Signature of a slot: the solver
+    in that slot is checked itself.
     """
     if solver.closes_loops or model.kind != "robot" or not model.loops:
         return None
@@ -539,7 +510,7 @@ def _open(solver: TracedSolver, model: Model) -> str | None:
 def _closing(solver: TracedSolver, model: Model) -> str:
     """Return "NAME; " of the default solver of the same problem that closes loops.
 
-    It is used in messages. Empty if there is none, or no plugin offers `solver`.
+    Empty if there is none, or no plugin offers `solver`.
     """
     if solver.lookup is None:
         return ""
@@ -557,18 +528,9 @@ def _slot_filling(
 
     A TracedSolver becomes an Adapter, which is traced inline; a NumpySolver a Program;
     one for another kind of System a Deferred, unchecked. Slots and options of the
-    solver have their defaults.
-
-    Args:
-        solver: Solver in the slot.
-        model: System of the outer algorithm.
-        common: Build options of the outer solver. A Program gets of them only friction
-            and springs that change its outputs, and "f_ext" of `inputs`.
-
-    Raises:
-        UnsupportedError: `inputs` has another path than "f_ext", which cannot be passed
-            to a NumpySolver; or the solver does not support the System.
-        DynError: Another error of `_adapter` or of `build` of the NumpySolver.
+    solver have their defaults. Of the outer solver's build options a Program gets only
+    friction and springs that change its outputs, and "f_ext" of `inputs`; another path
+    is refused.
     """
     if solver.signature.system != model.kind:
         return Deferred(solver, _filling_of_another)
@@ -590,19 +552,7 @@ def _slot_filling(
 def _filling_of_another(
     solver: Solver, system: Any, **options: Any
 ) -> Adapter | Program[Any]:
-    """Return the Adapter or Program of a slot's solver for another kind of System.
-
-    A TracedSolver gives an Adapter, any other solver a Program.
-
-    Args:
-        solver: Solver in the slot.
-        system: System that the algorithm passed, of the kind of the solver's Signature.
-        options: Build options of the solver.
-
-    Raises:
-        UnsupportedError: The System is of another kind or not supported, or an option
-            is invalid.
-    """
+    """Return the Adapter or Program of a slot's solver for another kind of System."""
     solver.demand_kind(system)
     solver = solver.for_model(system)
     if isinstance(solver, TracedSolver):

@@ -260,12 +260,7 @@ class ResultFiles:
             raise BatchError(f"out: '{self.path}' cannot be read: {error}") from error
 
     def _store(self) -> tuple[Any, str]:
-        """Return (file system, path) of a URL, by fsspec.
-
-        Raises:
-            UnsupportedError: fsspec or the library for the protocol is not installed,
-                or the URL is not valid.
-        """
+        """Return (file system, path) of a URL, by fsspec."""
         fsspec = library("fsspec", f"out='{self.path}'")
         try:
             store, place = fsspec.core.url_to_fs(self.path)
@@ -331,18 +326,6 @@ class ResultFiles:
 
         Existing arrays of these names are replaced. The group of several arrays is made
         if it is missing.
-
-        Args:
-            shapes: Shape of each array.
-            dtype: Type of the arrays.
-            chunk_rows: Number of rows of a chunk.
-
-        Returns:
-            Targets of the arrays.
-
-        Raises:
-            BatchError: zarr cannot create them.
-            UnsupportedError: zarr is not installed.
         """
         zarr = library("zarr", _PURPOSE)
         try:
@@ -361,19 +344,9 @@ class ResultFiles:
             raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
 
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
-        """Create memory-mapped .npy files, with their disk space reserved.
+        """Create .npy files, memory-mapped, with disk space reserved (OSError: full).
 
-        Existing files are overwritten. If `path` is a folder, it is made if missing.
-
-        Args:
-            shapes: Shape of each array.
-            dtype: Type of the arrays.
-
-        Returns:
-            Targets of the files.
-
-        Raises:
-            OSError: A file cannot be created, or the disk is full.
+        Existing files are overwritten.
         """
         if self.names[0] != self.path:
             os.makedirs(self.path, exist_ok=True)
@@ -428,26 +401,14 @@ class ResultFiles:
 
 
 def _rows_of_a_file(chunk_rows: int, count: int) -> int:
-    """Return the rows of a zarr array's file: the smaller argument, but at least 1.
-
-    Args:
-        chunk_rows: Number of rows of a chunk.
-        count: Number of rows of the batch.
-    """
+    """Return the rows of a zarr array's file."""
     return max(min(chunk_rows, count), 1)
 
 
 def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
-    """Return ((shape, dtype), C order, offset) of a .npy file.
+    """Return ((shape, dtype), C order, offset [bytes]) of a .npy file.
 
-    They are shape and dtype of its array, whether it is in C order, and the offset of
-    the data [bytes].
-
-    Args:
-        name: Path of the file.
-
-    Raises:
-        OSError, ValueError: The file cannot be read and written, or is no such file.
+    OSError or ValueError: the file cannot be read and written, or is no such file.
     """
     with open(name, "r+b") as file:
         np.lib.format.read_magic(file)
@@ -458,11 +419,7 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 def _resize(name: str, size: int) -> None:
     """Set the size of an existing file [bytes], with a warning if it changes.
 
-    Nothing happens if the file has this size. A longer file is cut, a shorter one
-    filled with zeros.
-
-    Raises:
-        BatchError: There is not enough disk space, or the file cannot be written.
+    A longer file is cut, a shorter one filled with zeros.
     """
     before = os.path.getsize(name)
     if before == size:
@@ -478,11 +435,7 @@ def _resize(name: str, size: int) -> None:
 def _remove(name: str) -> None:
     """Remove an older result at `name`: file, empty folder, or zarr array or group.
 
-    Nothing happens if there is none.
-
-    Raises:
-        BatchError: It is a folder with other files.
-        OSError: It cannot be removed.
+    A folder with other files is refused.
     """
     marks = ("zarr.json", ".zarray", ".zgroup")
     if not os.path.isdir(name):
@@ -500,8 +453,8 @@ def _remove(name: str) -> None:
 def _reserve(name: str) -> None:
     """Reserve the disk space of the file `name`, where there is posix_fallocate.
 
-    Writing to a mapped file on a full disk would kill the process. Raises OSError if
-    the reservation fails, as on a full disk.
+    Writing to a mapped file on a full disk would kill the process; here it is an
+    OSError.
     """
     if hasattr(os, "posix_fallocate"):
         with open(name, "r+b") as file:
