@@ -503,7 +503,7 @@ class Iteration(PlanState):
     def _add_curvature(self, program: Any) -> None:
         """Add the second derivatives of the steps, times the costates, to the Hessians.
 
-            y . x_next = (y_v + dt y_q) . dt qdd + linear terms
+        They follow from y . x_next = (y_v + dt y_q) . dt qdd + linear terms.
         """
         m, nv, dt = self.model, self.problem.model.nv, self.problem.dt
         y = self.costates()[1:]
