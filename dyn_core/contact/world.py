@@ -217,10 +217,7 @@ class World:
 
 
 class _Gear(Table):
-    """A gear as a mapping, or as a list: joint a, joint b, ratio, offset.
-
-    It means ratio q_a - q_b = offset.
-    """
+    """A gear: ratio q_a - q_b = offset; the list is joint a, joint b, ratio, offset."""
 
     def takes(self, value: Any) -> bool:
         """Return whether a value is a mapping, or a list or tuple of four entries."""
@@ -231,14 +228,8 @@ class _Gear(Table):
     def convert(self, where: str, value: Any) -> Any:
         """Return a gear as (joint a, joint b, ratio, offset).
 
-        Args:
-            where: Place for messages.
-            value: A mapping with `joints`, [a, b], and if wanted `ratio` (else 1) and
-                `offset` (else 0); or [a, b, ratio, offset].
-
-        Raises:
-            ModelError: A field is unknown or invalid, or `joints` is missing. Whether
-                the robot has the joints is not checked.
+        Of a mapping `joints` is [a, b]; ratio is 1 and offset 0 if they are missing.
+        Whether the robot has the joints is not checked.
         """
         if isinstance(value, (list, tuple)):
             a, b, ratio, offset = value

@@ -242,20 +242,11 @@ class Cost:
 
 
 def _pose(cost: Cost, value: Any) -> np.ndarray:
-    """Return poses as 12 numbers: rows of the rotation, then the position.
+    """Return a pose, or a list of them, as 12 numbers: rotation by rows, position.
 
-    Args:
-        cost: Cost of a pose.
-        value: One pose, or a list of poses; for part="position" also points (x, y, z),
-            whose rotation is the identity.
-
-    Returns:
-        (12,), or (poses, 12) for a list.
-
-    Raises:
-        ShapeError, NonFiniteError, RotationError: A pose is not valid, see
-            pose_matrices; or three numbers where the rotation counts.
-        ValueError: Poses in the list differ in length.
+    For part="position" points (x, y, z) serve too; their rotation is the identity.
+    ShapeError, NonFiniteError or RotationError: a pose is not valid, see pose_matrices,
+    or is a point where the rotation counts. ValueError: poses differ in length.
     """
     if cost.part == "position" and np.shape(value)[-1:] == (3,):
         place = float_array("position", value, "3 numbers")

@@ -126,15 +126,12 @@ class Descent:
     def _together(
         self, room: PlanLanes, starts: Sequence[PlanStart]
     ) -> list[PlanResult]:
-        """Return the plans from many starts, searched for in lanes.
+        """Return the plans from many starts of equal settings, searched for in lanes.
 
         The kinds of work are done in turn, each for all searches that wait for it. The
         last searches, too few for the lanes, are finished one after another; and so are
-        all where many lanes are idle, because searches fail or step lengths do.
-
-        Args:
-            room: Lanes, with the cost settings of the starts; the caller has its lock.
-            starts: Starts with equal settings; the plans are in their order.
+        all where many lanes are idle, because searches fail or step lengths do. The
+        caller has the lock of `room`, which has the cost settings of the starts.
         """
         waiting, results, gain = list(reversed(range(len(starts)))), {}, 0.0
         active: dict[int, tuple[int, Search]] = {}  # by lane
@@ -248,10 +245,9 @@ class Search:
         return (yield from self._result(penalty, used, reason))
 
     def _roll(self, penalty: Penalty) -> Steps[bool]:
-        """Replace the plan by the motion under its joint forces, without gaps.
+        """Replace the plan by the motion under its forces, if its costs are finite.
 
-        Gaps and the feedback become zero in any case; `value` stays. Returns whether
-        the motion has finite costs; else the plan stays.
+        Returns whether they are. Gaps and feedback become zero anyhow; `value` stays.
         """
         values = yield "roll", (penalty,)
         finite = bool(np.isfinite(values[0]))
@@ -264,15 +260,10 @@ class Search:
     ) -> Steps[tuple[int, int]]:
         """Move self.state.plan towards the optimum for fixed multipliers, in place.
 
-        Args:
-            penalty: Limits; not changed.
-            most: Largest number of iterations.
-            tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
-
-        Returns:
-            Number of iterations, and the reason as an index of REASONS: CONVERGED,
-            STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
-            finite) or MAX_ITERATIONS.
+        `tolerance` is a predicted decrease, relative to 1 + |value|, that counts as
+        none. Returns the number of iterations, and an index of REASONS: CONVERGED,
+        STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
+        finite) or MAX_ITERATIONS.
         """
         damping, poor = 0.0, 0
         # Far from an optimum they make the Hessians indefinite.
@@ -328,12 +319,8 @@ class Search:
     def _sweep(self, damping: float) -> Steps[tuple[Any, float]]:
         """Sweep back with the least damping that succeeds, from a given one on.
 
-        The feedback is written to self.state.sweep.
-
-        Returns:
-            (slope, curvature) along the full step, or None in its place if no damping
-            succeeds; the damping tried last, MOST_DAMPING (1e6) or more after a
-            failure.
+        The feedback is written to self.state.sweep. Returns (slope, curvature) along
+        the full step, None if no damping succeeds; and the damping tried last.
         """
         change = yield "feedback", (damping,)
         while change is None and damping < MOST_DAMPING:
@@ -349,18 +336,11 @@ class Search:
 
             merit = value + nu sum |gap|_1
 
-        nu is as large as the full step needs to be a descent of the merit. The result
-        is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
-        hides the prediction. None: no step length (1, 1/2, ..., 1/128) decreases it
-        enough, the plan stays.
-
-        Args:
-            penalty: Limits.
-            value: Costs and penalty of the present plan.
-            share: Share of the decrease along the slope that is enough; of the shortest
-                step DECREASE (1e-4).
-            slope, curvature: First and second derivative along the full step, from
-                _sweep.
+        nu is as large as the full step needs to be a descent of the merit. Enough is
+        `share` of the decrease along the slope, of the shortest step DECREASE (1e-4).
+        The result is the ratio of the decrease of the merit to its prediction, 1.0
+        where rounding hides the prediction. None: no step length (1, 1/2, ..., 1/128)
+        will do, the plan stays.
 
         Source: J. Nocedal, S. Wright, Numerical Optimization, section 18.3, in place of
         the conditions of FDDP.
@@ -392,15 +372,9 @@ class Search:
     def _result(self, penalty: Penalty, used: int, reason: int) -> Steps[PlanResult]:
         """Return the result of a search, with copies of its arrays.
 
-        The gains are zero if no damping up to 1e6 gives a feedback. The reason
-        converged becomes stalled if the stationarity times the largest joint force
-        exceeds 1e-3 (STATIONARY) times 1 + |value|.
-
-        Args:
-            penalty: Limits; becomes part of the result.
-            used: Number of iterations.
-            reason: Index of the reason in REASONS: 0 converged, 1 max_iterations, 2
-                infeasible, 3 diverged, 4 stalled.
+        `penalty` becomes part of it. The gains are zero if no damping up to 1e6 gives a
+        feedback. The reason converged becomes stalled if the stationarity times the
+        largest joint force exceeds 1e-3 (STATIONARY) times 1 + |value|.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         # The feedback around the plan that is returned.

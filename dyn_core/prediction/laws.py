@@ -28,10 +28,7 @@ from dyn_core.testing.models import random_model
 
 
 def _state(case: Case) -> tuple[np.ndarray, ...]:
-    """Return the random inputs of a case's Program, in the order of its ports.
-
-    Of a cost they are q (nq,), qd (nv,), joint forces (nv,) and settings, a flat array.
-    """
+    """Return the random inputs of a case's Program, in the order of its ports."""
     return tuple(case.arguments(case.program()))
 
 

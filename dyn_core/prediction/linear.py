@@ -177,16 +177,7 @@ class Estimator(Linear):
         return self.model.integrate(self.q, dq), qd
 
     def _x(self, name: str, pair: Any) -> np.ndarray:
-        """Return x, (2 nv,), of a pair (q, qd).
-
-        Args:
-            name: Name of the pair in messages.
-            pair: Position (nq,) and velocity (nv,).
-
-        Raises:
-            ShapeError: It is no pair, or an array has another shape.
-            NonFiniteError: An entry is not finite.
-        """
+        """Return x, (2 nv,), of a pair (q, qd) of finite numbers."""
         try:
             q, qd = pair
         except (TypeError, ValueError):
@@ -198,12 +189,7 @@ class Estimator(Linear):
 
 
 def _require_finite(name: str, *arrays: np.ndarray) -> None:
-    """Raise NonFiniteError if an entry of the arrays is not finite.
-
-    Args:
-        name: Name of the input of Estimator.update, for the message.
-        arrays: Numbers of it.
-    """
+    """Raise NonFiniteError if an input of Estimator.update is not finite."""
     if not all(np.isfinite(x).all() for x in arrays):
         skip = ", or None where nothing was measured" if name == "measured" else ""
         text = f"{name} holds NaN or infinity; valid: finite numbers{skip}"
@@ -344,24 +330,11 @@ def _linear(
 ) -> tuple[Linear, np.ndarray, np.ndarray]:
     """Return the robot linearised at rest at q, then A and B of dx/dt.
 
-    With a period, the first has the A and B of the period. The last B (2 nv, nv) is by
-    the forces of all joints, also of those without a motor. Dry friction is left out. A
-    position beyond the limits of a joint, or a period above 1 s, is a ModelWarning.
-
-    Args:
-        model: Robot.
-        q: Position, (nq,).
-        period: Period of constant efforts [s]; None: continuous time.
-        motors: Names of joints, each once; None: Model.active_joints.
-
-    Raises:
-        UnsupportedError: The robot has closed loops or prescribed joints, or a joint
-            without a motor would need an effort.
-        SettingError: The period is invalid, `motors` is no list, or a name in it is
-            unknown or twice.
-        ShapeError: `q` has another shape.
-        NonFiniteError: `q` is not finite.
-        QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
+    With a period, of constant efforts [s], the first has the A and B of the period. The
+    last B (2 nv, nv) is by the forces of all joints, also of those without a motor. Dry
+    friction is left out. A position beyond the limits of a joint, or a period above 1
+    s, is a ModelWarning. Robots with closed loops or prescribed joints are refused, and
+    those where a joint without a motor would need an effort.
     """
     require_tree(model)
     q = one_state("q", q, model.nq)
@@ -432,15 +405,9 @@ def _solved(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the cost to go S, the gains K and the poles of A - B K, of least cost.
 
-    Args:
-        period: None: A and B are of continuous time; else of one period, in which u is
-            constant.
-        A, B: (n, n) and (n, m).
-        Q, R: Weights of x (n, n) and of u (m, m).
-
-    Raises:
-        UnsupportedError: LAPACK has no solution, or one that is not stable, as weights
-            differ by too many powers of 10 or overflow.
+    A and B are of continuous time for period None, else of one period. Refused where
+    LAPACK has no solution, or one that is not stable, as weights differ by too many
+    powers of 10 or overflow.
     """
     from scipy import linalg
 
@@ -464,15 +431,12 @@ def _solved(
 
 
 def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    """Return w, |w| = 1, of a mode that does not decay and that B does not reach.
+    """Return w, |w| = 1, of a mode that does not decay and B does not reach, or None.
 
         w* A = lambda w*,   w* B = 0,   Re lambda >= 0    (Popov, Belevitch, Hautus)
 
-    None if there is no such mode. Re lambda may be below 0 by 1e-6 (SLOW) times the
-    norm of A, at least 1.
-
-    Args:
-        A, B: In continuous time; their transposes ask for what is not seen.
+    Re lambda may be below 0 by 1e-6 (SLOW) times the norm of A, at least 1. A and B are
+    of continuous time; their transposes ask for what is not seen.
     """
     size = max(1.0, float(np.linalg.norm(A, 2)))
     B = B / max(float(np.linalg.norm(B, 2)), np.finfo(float).tiny)
@@ -489,8 +453,8 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 def _joints(model: Model, mode: np.ndarray) -> str:
     """Return the quoted names of the coordinates that take part in a mode, with commas.
 
-    They take part if their position or velocity in the mode exceeds 0.3 (SHARE) of the
-    largest. `mode` is (2 nv,), in the order of x.
+    They take part if their position or velocity in the mode, (2 nv,), exceeds 0.3
+    (SHARE) of the largest.
     """
     size = np.abs(mode.reshape(2, -1)).max(0)
     names = coordinates_of(model).velocities
@@ -499,36 +463,22 @@ def _joints(model: Model, mode: np.ndarray) -> str:
 
 
 def _indices(model: Model, joint: str) -> list[int]:
-    """Return the indices in qd of a joint's coordinates; of a follower, its leader's.
-
-    Raises ModelError for an unknown, fixed or locked joint.
-    """
+    """Return the indices in qd of a joint's coordinates, or of its leader's."""
     return list(range(model.nv))[model.v_slice(joint)]
 
 
 def _positive(name: str, value: Any) -> float:
-    """Return a finite number above 0 as a float; raise SettingError for anything else.
-
-    `name` is the setting, for the error.
-    """
+    """Return a finite number above 0; raise SettingError for anything else."""
     if not is_finite(value) or value <= 0:
         raise SettingError(f"{name} is {shown(value)}; valid: a number above 0", name)
     return float(value)
 
 
 def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray:
-    """Return weights as a matrix (n, n).
+    """Return weights, a number, n of the diagonal, or a matrix, as a matrix (n, n).
 
-    Args:
-        name: For error messages.
-        values: A number, n numbers of the diagonal, or the matrix.
-        n: Number of rows.
-        definite: Whether it must be positive definite, not only semidefinite.
-
-    Raises:
-        SettingError: It is not finite, not symmetric within 1e-12 of its largest entry,
-            or not positive (semi)definite.
-        ShapeError: It has another shape, or is not numeric.
+    It must be symmetric within 1e-12 of its largest entry and positive definite, or
+    semidefinite unless `definite`.
     """
     wanted = f"shape (), ({n},) or ({n}, {n})"
     W = float_array(name, values, wanted)
@@ -554,10 +504,6 @@ def _deviations(model: Model, measured: Mapping[str, float]) -> dict[int, float]
     x is (dq, dqd). The keys of `measured` are "position" or "velocity", of all joints,
     or JOINT.position or JOINT.velocity, of all coordinates of that joint. A later one
     replaces an earlier one of the same coordinate.
-
-    Raises:
-        SettingError: Nothing is measured, a name is unknown, or a deviation is not a
-            positive number.
     """
     parts = {"position": 0, "velocity": model.nv}
     valid = [*parts, *(f"{j}.{part}" for j in model.joint_names for part in parts)]

@@ -140,8 +140,7 @@ class PlanLanes:
     def _bind_knots(self, single: Iteration, sweep: Sweep) -> None:
         """Bind steps, costs and policies of all knots to the arrays in lanes.
 
-        Creates the lists _steps and _policies, and writes them. `single` is the
-        Iteration whose Programs they are, `sweep` has the feedback.
+        Creates the lists _steps and _policies.
         """
         problem, lanes, model = self.problem, self._lanes, self._model
         N, nv, programs = problem.knots, problem.model.nv, single.programs
@@ -188,10 +187,9 @@ class PlanLanes:
             self._apart = self._tied(programs.displacement, inputs, [self._displaced])
 
     def _bind_end(self, single: Iteration) -> None:
-        """Bind the costs of the last state, of plan and trials.
+        """Bind the costs of the last state, of plan and trials, after _bind_knots.
 
-        Called once, after _bind_knots: appends one entry each to _steps and _policies.
-        `single` is the Iteration whose Programs they are.
+        Appends one entry each to _steps and _policies.
         """
         problem, lanes, programs = self.problem, self._lanes, single.programs
         nv, model = problem.model.nv, self._model
@@ -215,12 +213,8 @@ class PlanLanes:
         """Return a function that runs a Program on blocks, and returns what failed.
 
         The result is None if nothing failed, else for each lane whether a requirement
-        failed in a block, (lanes,) bool; nothing is raised for it.
-
-        Args:
-            program: Program compiled for the lanes.
-            inputs, outputs: For each Port an array (blocks, ..., lanes), as in
-                TiedBlock, whose errors pass through.
+        failed in a block, (lanes,) bool; nothing is raised for it. Inputs and outputs
+        are arrays (blocks, ..., lanes), one for each Port.
         """
         tied = TiedBlock(program, inputs, outputs)
         call, blocks = compiled(run_blocks).bind(tied.kernel), len(outputs[0])
@@ -236,10 +230,7 @@ class PlanLanes:
         return run
 
     def _failed(self, runs: list[Callable[[], Any]]) -> np.ndarray:
-        """Run Programs; return for each lane whether a requirement failed, (lanes,).
-
-        Each of `runs` returns such an array, or None if nothing failed.
-        """
+        """Run functions of _tied; return for each lane whether one failed, (lanes,)."""
         failed = np.zeros(self._lanes, bool)
         for run in runs:
             some = run()
@@ -303,17 +294,11 @@ class PlanLanes:
         return values
 
     def _by_lane(self, array: np.ndarray) -> np.ndarray:
-        """Return an array (..., lanes) as rows, (lanes, n), n numbers for each lane.
-
-        Sums over a row have the order of one problem.
-        """
+        """Return (..., lanes) as rows, (lanes, n): sums have one problem's order."""
         return np.ascontiguousarray(array.reshape(-1, self._lanes).T)
 
     def _limits_of(self, penalties: Mapping[int, Penalty]) -> LimitLanes | None:
-        """Return the terms of the limits, with the numbers of penalties by lane.
-
-        None where the problems have no limits.
-        """
+        """Return the terms of the limits, by lane; None without limits."""
         if not any(penalty.active for penalty in penalties.values()):
             return None
         if self._limits is None:

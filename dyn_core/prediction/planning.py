@@ -156,17 +156,10 @@ class Plan(NearAttributes):
     ) -> PlanStart:
         """Return the start and first guess of one plan, checked.
 
-        Raises ShapeError, NonFiniteError, StateError, SettingError or QuaternionError
-        for an invalid argument.
-
-        Args:
-            q, qd: State at the start.
-            guess: PlanResult, or joint forces (knots, nv), which are not clipped; None:
-                forces that hold q, clipped to the bounds. Only a PlanResult has
-                guesses of the states, of which the first stays as it is, and of
-                multipliers of the limits; else the states of the guess rest at q. Its
-                arrays are copied.
-            settings: Weights and targets, the result of problem.settings.
+        The guess is a PlanResult, or joint forces (knots, nv), which are not clipped;
+        None: forces that hold q, clipped to the bounds. Only a PlanResult has guesses
+        of the states, of which the first stays as it is, and of multipliers of the
+        limits; else the states of the guess rest at q. Its arrays are copied.
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
@@ -204,11 +197,7 @@ class Plan(NearAttributes):
         return PlanStart._make([q, qd, *arrays, *settings, penalty])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
-        """Return a copy of one state vector (size,) of finite numbers.
-
-        Raises ShapeError for another shape or what is not numeric, NonFiniteError for
-        NaN or infinity. `name` is for the message.
-        """
+        """Return a copy of one state vector (size,) of finite numbers."""
         array = one_state(name, values, size)
         if not np.isfinite(array).all():
             raise NonFiniteError(f"{name} holds NaN or infinity; valid: finite numbers")
@@ -218,8 +207,7 @@ class Plan(NearAttributes):
         """Raise StateError if the start is beyond a limit by more than `slack`.
 
         It names the joint, and asks whether a start far beyond its limits is in
-        degrees, by the rules of in_degrees and too_fast. q is (nq,), qd (nv,). Joints
-        with nq != nv are not checked, nor are their velocities.
+        degrees. Joints with nq != nv are not checked, nor are their velocities.
         """
         bounds, model = self.problem.bounds, self.problem.model
         for k, place in enumerate(bounds.place):
@@ -251,8 +239,7 @@ def _hold(model: Model, **options: Any) -> Any:
 
     They are inverse dynamics without the forces of loops; only where loops hold a robot
     whose base is free, they are the least forces of the motors together with the loops.
-    `options` are build options, whose errors are those of Solver.build; with
-    inputs=["time"] the time is a fourth input.
+    With the option inputs=["time"] the time is a fourth input.
     """
     if model.loops and any(model.joint[i].nv == 6 for i in model.independent):
         return find("rnea_loops").build(model, dependent="least_norm", **options)

@@ -394,8 +394,6 @@ class PredictiveLaw(ControlLaw):
     def _receive_plan(self) -> None:
         """Follow the plan that is ready, if it is finite and its search did not fail.
 
-        Its `reason` must be converged, max_iterations or stalled.
-
         Else `refused` says why not, and the plan before is followed. A plan from before
         the activation is discarded. Nothing happens if no plan is ready.
         """
@@ -415,12 +413,12 @@ class PredictiveLaw(ControlLaw):
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
-        """Return the job of a plan from the present state, at time t [s].
+        """Return the job of a plan from a copy of the present state, at time t [s].
 
-        Arrays of the state are copied. The guess is the followed plan without the steps
-        that are over, its end repeated so that it has as many knots; None if no plan is
-        followed. Targets have the keys "posture" and "posture at the end" and, with
-        predictive.frame, "pose" and "pose at the end".
+        The guess is the followed plan without the steps that are over, its end repeated
+        so that it has as many knots; None if no plan is followed. Targets have the keys
+        "posture" and "posture at the end" and, with predictive.frame, "pose" and "pose
+        at the end".
         """
         guess = None
         if self.followed is not None:
@@ -439,7 +437,6 @@ class PredictiveLaw(ControlLaw):
 
         They are counted from the last `clear` on, by differences of less than half a
         turn: encoders may report angles between -pi and pi, and plans know no turns.
-        Requires a state.
         """
         q = self.host.samples.q
         if self._q is not None:
@@ -512,18 +509,7 @@ class PredictiveLaw(ControlLaw):
 
 
 def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
-    """Return the weights predictive.WHAT_weight of a cost, (size,), as a new array.
-
-    A list of one number stands for all.
-
-    Args:
-        read: Parameters by name.
-        what: Name of the cost in the parameter.
-        size: Number of weights.
-
-    Raises:
-        SettingError: Their number is neither 1 nor `size`.
-    """
+    """Return predictive.WHAT_weight, (size,), a new array; one number is for all."""
     name = f"predictive.{what}_weight"
     values = np.asarray(read[name], float)
     if values.shape not in ((1,), (size,)):

@@ -279,10 +279,7 @@ class ControlProblem(System):
         """Return the loop of a contact, its first knot and the first one behind it.
 
         A contact is (loop, begin, end) [s]; its times are clipped to those of the plan.
-
-        Raises:
-            SettingError: It is no loop with two finite times, or no knot lies between
-                them; one at `begin` does, one at `end` does not.
+        A knot at `begin` belongs to it, one at `end` does not; at least one must.
         """
         row = contact if isinstance(contact, (list, tuple)) else ()
         if len(row) != 3 or not isinstance(row[0], Loop):
@@ -300,10 +297,7 @@ class ControlProblem(System):
         return row[0], first, last
 
     def _joint(self, setting: str, name: str) -> str:
-        """Return the name of an independent joint; raise SettingError for another.
-
-        `setting` is the name of the setting, for the error.
-        """
+        """Return the name of an independent joint; SettingError for another."""
         try:
             return known_name(f"plan: {setting}", "joint", name, self.model.joint_names)
         except ModelError as error:
@@ -396,13 +390,8 @@ def require_tree(model: Model) -> None:
 def _range(name: str, limit: Any) -> tuple[float, float]:
     """Return (lower, upper) of a joint force from a user's limit [N·m | N].
 
-    A number x means (-x, x), so 0 that no force acts; None means no limit. `name` is
-    the joint, for the error.
-
-    Raises:
-        SettingError: It is no number, 0 or more, and no pair lower <= upper with a
-            finite force between.
-        ShapeError: It is not numeric.
+    A number x means (-x, x), so 0 that no force acts; None means no limit. A pair needs
+    lower <= upper with a finite force between.
     """
     if limit is None:
         return -np.inf, np.inf

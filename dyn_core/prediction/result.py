@@ -233,10 +233,7 @@ class PlanResult(NearAttributes):
 
     @cached_property
     def _flat(self) -> bool:
-        """Whether positions are added entry by entry: each joint has one coordinate.
-
-        Then no joints are walked in each cycle of a controller.
-        """
+        """Whether each joint has one coordinate: positions are added by entry."""
         model = self.model
         return model.nq == model.nv and all(
             model.joint[i].nv == 1 and model.q_slices[i] == model.v_slices[i]
@@ -247,7 +244,7 @@ class PlanResult(NearAttributes):
         """Return the knot at or before a time, and the share of its step that is over.
 
         The knot is 0 to N - 1; the share is 0 to 1, and 1 only at the end of the plan
-        or later. `time` is since the start of the plan [s]; NaN raises NonFiniteError.
+        or later. `time` is since the plan's start [s].
         """
         if math.isnan(time):
             raise NonFiniteError("time is nan; valid: seconds from the plan's start")

@@ -158,10 +158,7 @@ _FLAT = ("revolute", "continuous", "prismatic")  # kinds with one number for a p
 
 
 def _flat_coordinates(model: Model) -> np.ndarray:
-    """Return for each velocity whether displacements of its joint are differences of q.
-
-    The result is (nv,), bool: true for revolute, continuous and prismatic joints.
-    """
+    """Return for each velocity, (nv,), whether displacements are differences of q."""
     flat = np.zeros(model.nv, bool)
     for name in model.joint_names:
         joint = model.joint[model.body_of_joint(name)]
@@ -371,8 +368,7 @@ class Iteration(PlanState):
     def _bind_policies(self) -> None:
         """Bind `follow` to the knots and the policy of each phase, and the end costs.
 
-        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros. The list
-        programs.policies must have one for each phase of the problem, else ValueError.
+        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros.
         """
         self._blocks, self._follows, self._lengths = [], [], []
         problem, policies = self.problem, self.programs.policies
@@ -507,10 +503,7 @@ class Iteration(PlanState):
     def _add_curvature(self, program: Any) -> None:
         """Add the second derivatives of the steps, times the costates, to the Hessians.
 
-            y . x_next = (y_v + dt y_q) . dt qdd + linear terms
-
-        Args:
-            program: Program of fd_second_contracted.
+        They follow from y . x_next = (y_v + dt y_q) . dt qdd + linear terms.
         """
         m, nv, dt = self.model, self.problem.model.nv, self.problem.dt
         y = self.costates()[1:]

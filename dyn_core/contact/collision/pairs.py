@@ -142,17 +142,13 @@ class ContactPairs:
         self._ids = [(*names[a], *names[b]) for a, b in tested]
 
     def _apart(self, a: str, b: str) -> bool:
-        """Return whether a group of the argument `groups` contains both names.
-
-        Links and surfaces of the same group are not tested against each other.
-        """
+        """Return whether a group has both names, so that they are not tested."""
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
         """Return the tested pairs of shape and surface with their combined material.
 
-        Keys are indices in the table of shapes, where surfaces follow the robot's
-        shapes.
+        Keys are indices in the table, where surfaces follow the robot's shapes.
         """
         rules, start = self.model.build.description.pairs, len(self.shapes)
         return {
@@ -167,10 +163,8 @@ class ContactPairs:
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
         """Return the tested pairs of the robot's shapes with their combined material.
 
-        Shapes of one body, and of one group (argument `groups` of the class), are never
-        tested; else a decision of the sidecar precedes the exclusion of neighbours.
-
-        Keys are both indices in `shapes`, the lower one first.
+        Shapes of one body and of one group are never tested; else a decision of the
+        sidecar precedes the exclusion of neighbours. The lower index is first.
         """
         rules, near = self.model.build.description.pairs, neighbours(self.model)
         pairs = {}
@@ -190,17 +184,7 @@ class ContactPairs:
     def _shape_table(
         self, tested: Mapping[tuple[int, int], Material], packages: Mapping[str, Any]
     ) -> Shapes:
-        """Return the arrays of all shapes; meshes in no pair have no hull.
-
-        Args:
-            tested: Tested pairs.
-            packages: Folders of package:// addresses.
-
-        Raises:
-            UnsupportedError: A mesh needs the extra `collision`, or a shape is of a
-                kind without contacts.
-            ModelError: A mesh cannot be used; names the link.
-        """
+        """Return the arrays of all shapes; meshes in no pair have no hull."""
         hulls = Hulls(self.model.source, packages)
         used = {k for pair in tested for k in pair}
         table = ShapeTable()
@@ -377,11 +361,7 @@ def neighbours(model: Model) -> frozenset[frozenset[int]]:
 
 
 def _check_names(model: Model, world: Sequence[HalfSpace | HeightField]) -> None:
-    """Check that the names of surfaces differ from each other and from links.
-
-    Raises:
-        ModelError: A name is used twice.
-    """
+    """Check that the names of surfaces differ from each other and from links."""
     taken = set(model.frames)
     for surface in world:
         kind = "half-space" if isinstance(surface, HalfSpace) else "height field"
@@ -399,16 +379,7 @@ def _checked_groups(
     world: Sequence[HalfSpace | HeightField],
     groups: Mapping[str, Sequence[str]],
 ) -> list[frozenset[str]]:
-    """Return the names of each group as a set.
-
-    Args:
-        model, world: Robot, and surfaces of the world.
-        groups: Names of links and surfaces, by the group's name.
-
-    Raises:
-        ModelError: A name is no link or surface of the world, or a group no list.
-        SettingError: `groups` is no mapping.
-    """
+    """Return the names of each group as a set; unknown names are refused."""
     known = [*model.frames, *(surface.name for surface in world)]
     for group, names in named_settings("groups", groups).items():
         for name in ListOf(Name()).read(f"groups: {group}", names):

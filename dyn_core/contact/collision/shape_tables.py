@@ -125,17 +125,13 @@ class ShapeTable:
     ) -> None:
         """Add a row; vertices, faces and heights must be added separately.
 
-        Args:
-            kind, body: Kind of the shape (detection_arrays.py), number of its body.
-            frame: Frame of the shape in the body: a rotation row by row, and a position
-                [m], (12,).
-            size: Half lengths of the core, 3, and radius about it [m]; of a half-space
-                its normal and 0; of hulls and height fields zeros.
-            bounds: Centre and half lengths of a box about the core, shape's frame, 6
-                [m]; of a half-space zeros.
-            first: First vertex, number of vertices, first face, number of faces; of a
-                height field first height, numbers of corners along x and y, 0.
-            cell: Lengths of a height field's cell along x and y [m].
+        `frame`, of the shape in the body, is a rotation row by row and a position [m],
+        (12,). `size` is the half lengths of the core, 3, and radius about it [m]; of a
+        half-space its normal and 0; of hulls and height fields zeros. `bounds` is
+        centre and half lengths of a box about the core, shape's frame, 6 [m]; of a
+        half-space zeros. `first` is first vertex, number of vertices, first face,
+        number of faces; of a height field first height, numbers of corners along x and
+        y, 0. `cell` is the lengths of its cell along x and y [m].
         """
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
@@ -144,17 +140,10 @@ class ShapeTable:
     def _add_hull(
         self, points: np.ndarray, body: int, frame: np.ndarray, link: str
     ) -> None:
-        """Add the convex hull of some vertices, with its faces and their corners.
+        """Add the convex hull of vertices (count, 3) in the shape's frame [m].
 
-        A flat hull has no faces.
-
-        Args:
-            points: Vertices in the shape's frame, (count, 3) [m]; all are stored.
-            body, frame: Number of the body, and frame of the shape in it, (12,).
-            link: Name for messages.
-
-        Raises:
-            ModelError: There are no vertices, or 16384 (CUT) or more.
+        All are stored. A flat hull has no faces. `frame` is (12,), of the shape in the
+        body. No vertices, or 16384 (CUT) or more, are refused.
         """
         if not 0 < len(points) < CUT:
             raise ModelError(
@@ -265,12 +254,7 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
 
 
 def _around(corners: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return the order of corners counterclockwise about a normal, (..., count).
-
-    Args:
-        corners: Points in a plane, (..., count, 3) [m].
-        n: Its normal, (..., 3).
-    """
+    """Return the order of corners in a plane, counterclockwise about its normal n."""
     arms = corners - corners.mean(axis=-2, keepdims=True)
     u = arms[..., :1, :]
     v = np.cross(n[..., None, :], u)
@@ -281,13 +265,7 @@ def _around(corners: np.ndarray, n: np.ndarray) -> np.ndarray:
 def _triangles(
     points: np.ndarray, simplices: np.ndarray, normals: np.ndarray
 ) -> list[list[int]]:
-    """Return the corners of each triangle, counterclockwise about its normal.
-
-    Args:
-        points: Vertices, (count, 3) [m].
-        simplices: Indices of the corners of each triangle, (faces, 3).
-        normals: Normal of each triangle, (faces, 3).
-    """
+    """Return the corners of each triangle, counterclockwise about its normal."""
     numbers = np.sort(simplices, axis=1)
     order = _around(points[numbers], normals)
     triangles: list[list[int]] = np.take_along_axis(numbers, order, axis=1).tolist()

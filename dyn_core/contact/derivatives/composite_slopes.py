@@ -107,16 +107,11 @@ def fill_turned(
 
 @machine_code
 def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None:
-    """Fill the derivatives of a contact's rows and loads by one coordinate.
+    """Fill the derivatives of a contact's rows and loads by velocity coordinate j.
 
-    Args:
-        step: Problem with its impulses.
-        k: Index of the contact's block.
-        j: Index of the velocity coordinate whose displacement is the variable.
-        slopes: Reads axes and wrench, and the contact's geometry and both bodies'
-            columns, motions and rates, which must be set. Sets turned (derivatives of
-            J u, all rows), before (of J qd, normal row only), and load_a[j] and
-            load_b[j], both of the wrench on body a, see _load.
+    Axes, wrench, geometry and both bodies' columns, motions and rates must be set in
+    `slopes`. Sets turned (derivatives of J u, all rows), before (of J qd, normal row
+    only), and load_a[j] and load_b[j].
     """
     c, first = step.blocks.source[k], step.rows.start[k]
     A, B, p = step.contacts.body_a[c], step.contacts.body_b[c], step.contacts.point[c]
@@ -173,12 +168,8 @@ def _carried(
 ) -> tuple[float, float, float, float, float, float]:
     """Return the derivative of a body's velocity by a coordinate, h x V + rate.
 
-    All are [angular; linear] of the point at the world's origin, (6,).
-
-    Args:
-        h: Motion of the body per displacement of the coordinate.
-        V: Velocity of the body.
-        rate: Rate of h at this velocity, as contact_term_slopes defines it.
+    All are [angular; linear] of the point at the world's origin, (6,). h is the motion
+    per displacement of the coordinate, `rate` its rate as in contact_term_slopes.
     """
     ax, ay, az = cross(h[0], h[1], h[2], V[0], V[1], V[2])
     bx, by, bz = cross(h[0], h[1], h[2], V[3], V[4], V[5])
@@ -197,13 +188,8 @@ def _load(
     """Set slopes.load_a[j] and load_b[j], dW - h x* W of a contact's wrench W.
 
     Both are derivatives of the wrench on body a, [moment; force] at the world's origin,
-    relative to a wrench fixed to body a and to body b.
-
-    Args:
-        step, k, j: Problem, index of the contact's block, index of the coordinate.
-        slopes: Reads columns and wrench; load_a[j] and load_b[j] are set.
-        px, py, pz: Derivative of the contact's point by coordinate j, world.
-        wx, wy, wz: Rotation of the contact's axes by coordinate j, world.
+    relative to a wrench fixed to body a and to body b. p is the derivative of the
+    contact's point by coordinate j, w the rotation of its axes, world.
     """
     c = step.blocks.source[k]
     p = step.contacts.point[c]
@@ -233,15 +219,9 @@ def _load(
 def _add_loads(
     coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
-    """Add the loads of a contact to slopes.by_q of the equation of motion.
+    """Add load_a along the columns of body a, minus load_b along those of b, to by_q.
 
-    That is load_a along the columns of body a, minus load_b along those of body b.
-
-    Args:
-        coordinate: Velocity coordinate at each place; supports list places.
-        step: Problem.
-        k: Index of the contact's block.
-        slopes: Reads columns, load_a and load_b; by_q is changed.
+    `coordinate` has the velocity coordinate at each place; supports list places.
     """
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]

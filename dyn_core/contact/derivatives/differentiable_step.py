@@ -85,16 +85,12 @@ class StepDerivatives(NamedTuple):
 
 
 class _Tied(NamedTuple):
-    """Work arrays of the derivatives, and machine code bound to them.
+    """Work arrays of the derivatives, and machine code bound to them and to `step`.
 
-    Attributes:
-        step: Arrays of the step that the code is bound to.
-        slopes, ends: Work arrays and results.
-        forces: Input of the code: force on each body, body coordinates, (nb, 6).
-        kernels: Bound programs, which `take_slopes` calls by address.
-        take_slopes: Bound function composite_slopes.take_slopes of (blocks, contacts,
-            corrected): -1: a Program failed; 0: smooth; 1: at the boundary of two
-            modes; 2: a pressing contact or limit is at gap 0.
+    `forces` is read by the code: force on each body, body coordinates, (nb, 6).
+    `take_slopes` calls `kernels` by address and returns -1: a Program failed; 0:
+    smooth; 1: at the boundary of two modes; 2: a pressing contact or limit is at
+    gap 0.
     """
 
     step: StepArrays
@@ -105,10 +101,7 @@ class _Tied(NamedTuple):
     take_slopes: Callable[[int, int, bool], int]
 
     def serves(self, step: StepArrays, contacts: int, blocks: int, m: int) -> bool:
-        """Return whether these arrays are bound to `step`, and large enough.
-
-        contacts, blocks, m: Numbers of contacts, blocks and rows.
-        """
+        """Return whether these arrays are bound to `step`, and large enough."""
         slopes = self.slopes
         room = len(slopes.pressed), len(slopes.mode), len(slopes.sigma)
         sizes = zip((contacts, blocks, m), room, strict=True)
@@ -237,19 +230,11 @@ class DifferentiableStep:
         qd_next: np.ndarray,
         record: StepRecord,
     ) -> StepDerivatives:
-        """Return a step in which fast bodies meet, with derivatives by differences.
+        """Return a step in which fast bodies meet; derivatives are central differences.
 
-        It takes further steps from displaced states, each without a warm start. The
-        next call starts from the impulses of the step itself, as after other steps.
-
-        Args:
-            state: q, qd and tau before the step.
-            f_ext: Force on each body, (nb, 6), or None.
-            q_next, qd_next, record: Result of the step.
-
-        Returns:
-            Central differences A and B; dx_dmu is NaN, all modes are "met", and
-            not_differentiable is 3.
+        It takes further steps from displaced states, each without a warm start; the
+        next call starts from the impulses of the step itself. dx_dmu is NaN, all modes
+        are "met", and not_differentiable is 3.
         """
         steps, model = self._step, self._step.of.model
         names, coefficients = self._named(steps.memory, record)
@@ -272,15 +257,7 @@ class DifferentiableStep:
         return StepDerivatives(q_next, qd_next, *parts, MEETING)
 
     def _tie(self, step: StepArrays, contacts: int, blocks: int, m: int) -> _Tied:
-        """Return work arrays and bound code for a problem.
-
-        Those of the previous call, if bound to `step` and large enough; else new ones
-        with room for twice the given numbers.
-
-        Args:
-            step: Arrays of the step.
-            contacts, blocks, m: Numbers of contacts, blocks and rows.
-        """
+        """Return arrays and code of the last call, or new ones for twice the need."""
         known = self._tied
         if known is not None and known.serves(step, contacts, blocks, m):
             return known
@@ -320,21 +297,16 @@ class DifferentiableStep:
         return self._tied
 
     def _fill_dense(self, tied: _Tied, record: StepRecord) -> None:
-        """Set tied.ends.dense, derivatives by q of the rows of loops and ball limits.
-
-        It is (rows, nv, nv), the last axis by q, at record.q. Nothing is done if the
-        step has no such block.
-        """
+        """Set tied.ends.dense by _row_slopes if the step has such blocks."""
         scene = self._step.setup.scene
         last = -len(scene.joints.role)
         if len(scene.dense.role) and (record.ids < last).any():
             tied.ends.dense[:] = self._row_slopes(record)
 
     def _row_slopes(self, record: StepRecord) -> np.ndarray:
-        """Return the derivatives of rows of J by q, (rows, nv, nv), at record.q.
+        """Return the derivatives by q of the rows of J of loops and ball limits.
 
-        They are the rows of all loops and limits of ball joints, by central
-        differences; the last axis is the displacement of q.
+        They are (rows, nv, nv), the last axis by q at record.q, by central differences.
         """
         program, model = self._step.setup.terms(False), self._step.of.model
 
@@ -345,18 +317,10 @@ class DifferentiableStep:
         return _differences(rows, model.nv)
 
     def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
-        """Return the names of the blocks, and the used columns of ends.by_mu.
+        """Return the names of the blocks, and the used columns of ends.by_mu, cached.
 
         ends.by_mu has three columns for each block; contacts with 3, 4 and 6 rows use
-        the first 1, 2 and 3 of theirs. The result is cached for steps with the same
-        blocks.
-
-        Args:
-            step: Arrays of the step.
-            record: Record of the step, with the numbers of its constraints.
-
-        Returns:
-            List of names, (blocks,), and indices of columns, (k,).
+        the first 1, 2 and 3 of theirs.
         """
         key = record.ids.tobytes()
         if self._known[0] != key:
@@ -365,15 +329,7 @@ class DifferentiableStep:
         return self._known[1], self._known[2]
 
     def _block_names(self, step: StepArrays, record: StepRecord) -> list[str]:
-        """Return the names of the blocks in reports, (blocks,).
-
-        Names are cached by the numbers of the constraints, record.ids, which are
-        negative for constraints of joints.
-
-        Args:
-            step: Arrays of the step, with the contacts of the blocks.
-            record: Record of the step.
-        """
+        """Return the names of the blocks in reports, cached by constraint number."""
         for k, number in enumerate(record.ids.tolist()):
             if number < 0 and number not in self._names:
                 self._names[number] = self._step.constraint_name(number)
@@ -384,14 +340,9 @@ class DifferentiableStep:
 
 
 def _coefficients(step: StepArrays, blocks: int) -> list[int]:
-    """Return the indices of the used friction coefficients, of three for each block.
+    """Return the indices, 3 k + i, of the used friction coefficients i of blocks k.
 
-    Coefficient i of block k has the index 3 k + i. A contact with 1, 3, 4 or 6 rows
-    uses 0, 1, 2 or 3 coefficients; other blocks use none.
-
-    Args:
-        step: Arrays of the step.
-        blocks: Number of blocks.
+    A contact with 1, 3, 4 or 6 rows uses 0, 1, 2 or 3; other blocks use none.
     """
     kinds, counts = (x[:blocks].tolist() for x in (step.rows.kind, step.rows.count))
     pairs = enumerate(zip(kinds, counts, strict=True))
@@ -431,13 +382,9 @@ def step_derivatives(
 
 
 def _differences(function: Any, count: int) -> np.ndarray:
-    """Return the derivatives of a function at zero, stacked along a new last axis.
+    """Return the derivatives at zero by `count` variables, along a new last axis.
 
     By central differences of fourth order with the displacement 1e-4.
-
-    Args:
-        function: Function of a vector (count,), which returns an array.
-        count: Number of variables, at least 1.
     """
     columns = []
     for unit in np.eye(count) * STEP:

@@ -91,11 +91,6 @@ def _add_changes(n: int, slopes: SlopeArrays) -> None:
         by_tau = inertia change_tau
 
     If row k of change_qd is zero, row k of all three changes counts as zero.
-
-    Args:
-        n: Number of velocity coordinates.
-        slopes: Reads inertia, change_q, change_qd and change_tau; changes by_q, by_qd
-            and by_tau.
     """
     by_q, by_qd, by_tau = slopes.by_q, slopes.by_qd, slopes.by_tau
     for i in range(n):
@@ -160,18 +155,11 @@ def hold_corrections(
 def _bias_slopes(
     rule: Rule, facts: BlockFacts, k: int, first: int, above: int
 ) -> tuple[float, float]:
-    """Return the derivatives of a contact's or limit's bias by gap and by approach.
+    """Return the derivatives of a bias by gap [1/s] and by velocity of approach [1].
 
-    Args:
-        rule: Rule of gaps; its bias is linear on each side of a kink.
-        facts: Gap, velocity of approach, restitution and bias of the blocks.
-        k, first: Index of the block, and of its first row.
-        above: At gap 0, 1 selects the side of an open gap, 0 of an overlap.
-
-    Returns:
-        Derivative by the gap [1/s], and by the velocity of approach [1]: (0, e), with e
-        the restitution, if the block rebounds (its bias is e times the approach, which
-        is below -threshold), else the second is 0.
+    They are (0, e), with e the restitution, if the block rebounds: its bias is e times
+    the approach, which is below -threshold. At gap 0, the kink of the rule, `above` 1
+    selects the side of an open gap, 0 of an overlap.
     """
     gap, approach, e = facts.gap[k], facts.approach[k], facts.restitution[k]
     rebound = e * approach
@@ -189,19 +177,12 @@ def _hold(
     slopes: SlopeArrays, to: int, r: int, n: int, by_gap: float, by_approach: float,
     soft: float,
 ) -> None:  # fmt: skip
-    """Set the active row `to`: J du + soft dlambda = c_q dq + c_qd dqd.
+    """Set the active row `to` from row r: J du + soft dlambda = c_q dq + c_qd dqd.
 
         c_q = -(turned + by_gap J + by_approach before),   c_qd = -by_approach J
 
-    A and C are J, until _drag changes C.
-
-    Args:
-        slopes: Reads J, turned and before; sets A, C, c_q, c_qd and soft.
-        to: Index among the active rows.
-        r: Index among the rows of the problem.
-        n: Number of velocity coordinates.
-        by_gap, by_approach: Derivatives of the bias by gap [1/s] and by approach [1].
-        soft: Compliance of the row.
+    A and C are J, until _drag changes C. by_gap [1/s] and by_approach [1] are
+    derivatives of the bias, `soft` is the compliance.
     """
     slopes.soft[to] = soft
     for j in range(n):
@@ -218,18 +199,9 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
         inertia += J_T.T K J_T,   by_q -= J_T.T K turned,   C[normal] -= D s J_T
         K[r, o] = lambda_n D_r D_o ((r == o) - s_r s_o) / sum(s D sigma)
 
-    over all rows but the normal row, with D = weight, s = along, and lambda_n the
-    normal impulse. by_mu is the derivative of J_T.T lambda_T by the contact's
-    coefficients.
-
-    Args:
-        step: Problem with its impulses.
-        k: Index of the contact's block.
-        normal: Index of its normal row among the active rows.
-        n: Number of velocity coordinates.
-        slopes: Reads J, turned, sigma, weight and along; changes C[normal], inertia and
-            by_q; sets the three columns of the block in by_mu: sliding, torsion,
-            rolling.
+    over all rows but the normal one, with D = weight, s = along, lambda_n the normal
+    impulse. The block's columns of by_mu, sliding, torsion, rolling, become the
+    derivative of J_T.T lambda_T. `normal` is an index among the active rows.
     """
     rows, first, size = step.rows, step.rows.start[k], 0.0
     last = first + rows.count[k]
@@ -330,17 +302,11 @@ def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
-    """Compute W = (A M^-1 C.T + R)^-1, Z = M^-1 C.T and W A M^-1 of the active rows.
+    """Compute W = (A M^-1 C.T + R)^-1 of the active rows; return how many are lost.
 
-    Args:
-        m, n: Numbers of active rows and coordinates.
-        slips: Whether C differs from A; if False, C is not read.
-        slopes: `inertia` is M^-1, soft the diagonal of R; response is set to W, left to
-            Z, right to A M^-1, product to W A M^-1; pivots is overwritten.
-
-    Returns:
-        Number of rows that depend on others, without rows of no response; W is zero for
-        both.
+    response becomes W, left Z = M^-1 C.T, right A M^-1, product W A M^-1; pivots is
+    overwritten. `inertia` is M^-1, soft the diagonal of R; C is read only if `slips`.
+    Lost rows depend on others; rows of no response do not count, W is zero for both.
     """
     Z, inverse = slopes.left, slopes.inertia
     product(slopes.A, inverse, slopes.right, m, n, n, 0)
@@ -363,14 +329,8 @@ def _follow(
 ) -> None:
     """Add Z W c to `to`: the change of velocity that makes the active rows equal c.
 
-    Nothing is changed if c is zero.
-
-    Args:
-        c: Right sides of the active rows, (m, n).
-        to: Derivative of the velocity, (n, n); changed.
-        m, n: Numbers of active rows and coordinates.
-        slopes: Z in `left` and W in `response`, both from _respond; product and applied
-            are overwritten.
+    c is (m, n), `to` (n, n); Z and W are from _respond. product and applied are
+    overwritten. Nothing is changed if c is zero.
     """
     some = False
     for r in range(m):
@@ -384,13 +344,7 @@ def _follow(
 
 @machine_code
 def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
-    """Set slopes.du_dtau = E (dt + by_tau), with E in slopes.applied.
-
-    Args:
-        dt: Step [s]; times the identity in the formula.
-        n: Number of velocity coordinates.
-        slopes: Reads applied and by_tau; sets du_dtau.
-    """
+    """Set slopes.du_dtau = E (dt 1 + by_tau), with E in slopes.applied."""
     # The gyroscopic change, and so by_tau, depends on forces at root joints alone.
     E = slopes.applied
     for j in range(n):
@@ -407,14 +361,7 @@ def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
-    """Set the columns 3 k to 3 k + 2 of slopes.du_dmu of slipping blocks k: E by_mu.
-
-    The columns of other blocks stay unchanged.
-
-    Args:
-        blocks, n: Numbers of blocks and of velocity coordinates.
-        slopes: Reads mode, by_mu, and E in `applied`; sets du_dmu.
-    """
+    """Set columns 3 k to 3 k + 2 of slopes.du_dmu of slipping blocks k: E by_mu."""
     for k in range(blocks):
         if slopes.mode[k] == SLIP:
             for part in range(3 * k, 3 * k + 3):
@@ -432,11 +379,7 @@ def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
         |A du_dq d - c_q d| > 1e-7 max(|c_q d|, 1e-3),   largest values over the rows
 
     d is the irregular displacement of _displacement; no other is tested. Rows with a
-    compliance are left out.
-
-    Args:
-        slopes: Reads du_dq, A, c_q and soft; pivots is overwritten.
-        m, n: Numbers of active rows and of velocity coordinates.
+    compliance are left out; pivots is overwritten.
     """
     # A fixed, irregular displacement stands for all of them.
     change, left, size = slopes.pivots[0], 0.0, 0.0

@@ -289,13 +289,8 @@ def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> N
     """Set J, sigma and weight of the rows of block k; clear turned, before, along.
 
     weight is the friction coefficient of all rows of a contact but the normal one, also
-    of torsion and rolling, and zero in all other rows.
-
-    Args:
-        scene, step: Robot and world, problem; step.qd_next is the velocity for sigma.
-        k: Index of the block.
-        slopes: Arrays, written; of a contact also columns and motions of its bodies,
-            and axes and wrench.
+    of torsion and rolling, and zero in all other rows. sigma is for step.qd_next. Of a
+    contact also columns and motions of its bodies, axes and wrench are written.
     """
     rows, facts, tables = step.rows, step.blocks, scene.tables
     first, count, joints = rows.start[k], rows.count[k], scene.joints
@@ -399,17 +394,11 @@ def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
 def _contact_rows(
     coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
-    """Set the rows of J of block k, a contact: d . (C_a - C_b) at its point.
+    """Set axes, wrench and the rows of J of contact k: d . (C_a - C_b) at its point.
 
     d is the normal, the first or the second tangent, in turn. Rows 0 to 2 have the
     linear part of the columns C of both bodies, rows from 3 on the angular part.
-    Entries outside of the block's support are not changed.
-
-    Args:
-        coordinate: Velocity coordinate at each place; supports list places.
-        step: Problem.
-        k: Index of the block.
-        slopes: Reads columns; sets J, axes and wrench.
+    Entries outside of the block's support, a list of places, are not changed.
     """
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]
@@ -431,19 +420,11 @@ def _contact_rows(
 def _mode(
     step: StepArrays, rule: Rule, k: int, tiny: float, slopes: SlopeArrays
 ) -> tuple[bool, int]:
-    """Determine the mode of block k.
+    """Return whether block k is at the boundary of two modes, and its index in MODES.
 
-    Args:
-        step, rule: Problem with its impulses; the rule is not used.
-        k: Index of the block.
-        tiny: Velocity that counts as zero [m/s | rad/s].
-        slopes: Reads sigma and weight; sets `along` of a slipping contact.
-
-    Returns:
-        Whether the block is at the boundary of two modes: it is separate and does not
-        open, or friction is at its largest without slip, or a contact slips with less
-        friction; and its mode: SEPARATE (0), STICK (1), SLIP (2), CLOSED (3) or FREE
-        (4).
+    At a boundary it is separate and does not open, or friction is at its largest
+    without slip, or a contact slips with less friction. `tiny` is the velocity that
+    counts as zero [m/s | rad/s]. `along` of a slipping contact is set.
     """
     rows, role, first = step.rows, step.blocks.role[k], step.rows.start[k]
     x, sigma, response = rows.impulse[first], slopes.sigma[first], 0.0
@@ -484,11 +465,6 @@ def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
     `above` is 1 for a gap above 0, else 0. If a contact or limit presses at gap 0 (up
     to 1e-7), it is 1 only if the gap is larger than 1e-12 [m | rad]. All such contacts
     of the same two bodies get the side of the lowest of them.
-
-    Args:
-        step, blocks: Problem, and its number of blocks.
-        k: Index of the block.
-        slopes: Reads the modes of all blocks; sets above[k].
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     facts, contacts = step.blocks, step.contacts
@@ -510,13 +486,7 @@ def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
 
 @machine_code
 def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
-    """Return whether block k is a contact or limit that presses at gap 0, up to 1e-7.
-
-    Args:
-        facts: Role and gap of the blocks.
-        k: Index of the block.
-        mode: Its mode, an index in MODES: it presses unless it is SEPARATE.
-    """
+    """Return whether contact or limit k presses at a gap of 0, up to 1e-7."""
     closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
     return closing and not mode == SEPARATE and abs(facts.gap[k]) <= AT_ZERO
 
@@ -525,16 +495,10 @@ def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
 def _add_force(
     step: StepArrays, k: int, scale: float, pushes: FloatArray2, slopes: SlopeArrays
 ) -> None:
-    """Add the mean force of a contact to the force on its first body.
+    """Add the mean force of a contact to pushes of body a, and subtract it from b's.
 
-    It is subtracted from the force on its second body; the world has none.
-
-    Args:
-        step: Problem with its impulses.
-        k: Index of the contact's block.
-        scale: One over the step, from impulse to force [1/s].
-        pushes: Force on each body, body coordinates, (nb, 6) [N·m; N]; added to.
-        slopes: axes and wrench are overwritten.
+    `pushes` are body coordinates, (nb, 6) [N·m; N]; `scale` is one over the step [1/s].
+    axes and wrench of `slopes` are overwritten.
     """
     c = step.blocks.source[k]
     fill_axes(step, k, slopes)

@@ -184,11 +184,6 @@ def _roots_of_places(
 
     The coordinates are in the order of elimination (places of Structure). Of a leader
     and its followers the last body counts.
-
-    Args:
-        tables: Structure of the robot's coordinates.
-        root: Root of each body, (nb + 1).
-        counts: Number of columns of each body's joint; the one of body 0 is ignored.
     """
     bodies = [i for i, count in enumerate(counts) if i for _ in range(count)]
     roots = np.zeros(tables.nv, np.int64)
@@ -200,8 +195,7 @@ def _roots_of_places(
 def _thin(shapes: Shapes, k: int) -> float:
     """Return half of the smallest thickness of shape k [m].
 
-    NEVER for half-spaces and height fields. A hull has at least 1e-3 times its largest
-    half length; without faces it has this value.
+    A hull has at least 1e-3 times its largest half length; without faces it has this.
     """
     kind, size, radius = shapes.kind[k], shapes.size[k], float(shapes.size[k, 3])
     if kind >= PLANE:
@@ -223,13 +217,8 @@ def _thin(shapes: Shapes, k: int) -> float:
 def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.ndarray:
     """Return the distance that each body may move without a fast pair, (bodies,) [m].
 
-    It is the least half thickness of its pairs, halved if both bodies of the pair move.
-    NEVER for a body without pairs, or with pairs with half-spaces alone.
-
-    Args:
-        bodies: Number of bodies with the world, nb + 1.
-        shapes, pairs: Shapes of robot and world, and the tested pairs.
-        thin: Half of the smallest thickness of each shape, from _thin.
+    It is the least half thickness, `thin`, of its pairs, halved if both bodies of the
+    pair move. NEVER for a body without pairs, or with pairs with half-spaces alone.
     """
     allowed = np.full(bodies, NEVER)
     for a, b in zip(pairs.first, pairs.second, strict=True):
@@ -258,14 +247,8 @@ def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
     Each body has a column for each coordinate of its joint, in the order of the bodies;
     a follower has its own, for the coordinates of its leader. The speed is of the
     robot's shapes on the body and its descendants, per unit of the coordinate's speed,
-    due to this body's joint alone. The bound is FAR at most, and FAR for joints other
-    than revolute, continuous, prismatic, planar, floating and spherical ones.
-
-    Args:
-        model: Robot.
-        shapes: Shapes of robot and world.
-        arm: Bound of the distance of each shape's core from its body's origin,
-            (shapes,) [m].
+    due to this body's joint alone. It is FAR at most, and FAR for joints other than
+    revolute, continuous, prismatic, planar, floating and spherical. `arm` is by shape.
     """
     # Largest distance of shape points of a body and its subtree from its origin.
     behind = np.zeros(model.nb + 1)
@@ -295,11 +278,7 @@ def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
 
 
 def _travel(model: Model, i: int) -> float:
-    """Return the largest distance by which joint i moves its body's origin [m].
-
-    0 for revolute, continuous, spherical and fixed joints; the larger absolute limit of
-    a prismatic joint without leader, at most FAR; FAR for all others.
-    """
+    """Return the largest distance by which joint i moves its body's origin [m]."""
     joint = model.joint[i]
     if joint.kind in ("revolute", "continuous", "spherical", "fixed"):
         return 0.0

@@ -386,15 +386,7 @@ class ConstraintProblem:
 
 
 def _impulses(key: Hashable, values: Any) -> np.ndarray:
-    """Return the impulses of a block for a warm start as a flat float array.
-
-    Args:
-        key: Id of the block, for messages.
-        values: Numbers of any shape, flattened row by row.
-
-    Raises:
-        ModelError: They are not finite numbers; names `key`.
-    """
+    """Return finite impulses of a block for a warm start, flattened row by row."""
     try:
         impulses = np.asarray(values, float).ravel()
     except (TypeError, ValueError, OverflowError) as error:

@@ -106,14 +106,9 @@ def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
 def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
     """Return (primal, dual, complementarity, dissipation, law) of a row without a cone.
 
-    law_residuals has the definitions and units of these residuals; dissipation is 0.
-
-    Args:
-        kind: One of layout.KINDS except "contact".
-        row: Impulse, velocity (G + R) lambda + b, lo and hi (used by "box" only), and
-            response of the row, its diagonal entry of G + R, with the units of
-            law_residuals; a response of 0 counts as 1.
-        speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
+    `row` is impulse, velocity (G + R) lambda + b, lo and hi (of "box" only), and
+    response, its diagonal entry of G + R, 0 counts as 1; law_residuals has definitions
+    and units. `speed` is the scale of velocities of `law`; may be 0. dissipation is 0.
     """
     x, u, lo, hi, response = row
     r = where(response > 0.0, response, 1.0)
@@ -227,17 +222,9 @@ def _contact(
 ) -> tuple[Any, ...]:
     """Return (primal, dual, complementarity, dissipation, law) of one contact.
 
-    These are its residuals, each 0 or more; law_residuals has definitions and units.
-
-    Args:
-        block: Contact; its rows and coefficients are taken from the arrays.
-        impulse, velocity, response: lambda, u = (G + R) lambda + b and diagonal of
-            G + R, of all rows.
-        mu: Friction coefficients of all blocks, (k,).
-        speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
-        exact: Whether `law` is measured by Coulomb's law; False: by its convex
-            relaxation, s = 0. The first four residuals are of Coulomb's law in any
-            case.
+    law_residuals has definitions and units; all arguments are of all rows or blocks.
+    `law` alone is scaled by `speed`, which may be 0, and measured by Coulomb's law if
+    `exact`, else by its convex relaxation, s = 0.
     """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)

@@ -165,12 +165,8 @@ def rows_of(
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
     """Return the island of each block, (count,): the smallest index among its blocks.
 
-    Blocks are in one island if entries of G that are not zero connect them.
-
-    Args:
-        G: Delassus matrix, (m, m).
-        owner: Index of each row's block, (m,).
-        count: Number of blocks.
+    Blocks are in one island if entries of G that are not zero connect them. `owner` is
+    the block of each row.
     """
     island = np.arange(count)
     i, j = np.nonzero(G)

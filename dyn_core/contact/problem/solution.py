@@ -75,9 +75,8 @@ def _measured(
 ) -> tuple[Any, ...]:
     """Return (impulse, velocity, mu, lo, hi, response, speed) for law_residuals.
 
-    They are lists, and the number speed. velocity is (G + R) impulse + b + bias,
-    response the diagonal of G + R, speed the largest |b + bias|, 0 without rows. The
-    arguments are those of `residuals`.
+    velocity is (G + R) impulse + b + bias, response the diagonal of G + R, speed the
+    largest |b + bias|, 0 without rows.
     """
     x = np.asarray(impulse, float)
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x

@@ -191,11 +191,7 @@ def solve(
 def _hashable(
     chosen: Solver, options: Mapping[str, Any]
 ) -> tuple[tuple[str, Hashable], ...]:
-    """Return options as sorted pairs, hashable for the caches.
-
-    Raises:
-        UnsupportedError: A value is not hashable; the message says what is valid.
-    """
+    """Return options as sorted pairs for the caches; refuse what is not hashable."""
     for name, value in options.items():
         try:
             hash(value)
@@ -223,17 +219,7 @@ def _traced(
     start: np.ndarray,
     options: tuple[tuple[str, Hashable], ...],
 ) -> ContactSolution:
-    """Return the solution by the Program of a solver that is not a ContactSolver.
-
-    Args:
-        chosen, problem: Solver and problem.
-        start: Initial impulses, (m,).
-        options: Options as sorted pairs, hashable for the cache of Programs.
-
-    Raises:
-        UnsupportedError: The solver does not serve the layout, or an option is invalid.
-            Other DynErrors of the solver's `build` and of the Program pass through.
-    """
+    """Return the solution by the Program of a solver that is not a ContactSolver."""
     program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
         n.matrix, n.offset, n.mu, *_finite(n.lo, n.hi), n.compliance, start
@@ -254,16 +240,12 @@ def impossible(problem: ConstraintProblem) -> bool:
 
 
 def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
-    """Return initial impulses, or zeros if they are too large for the velocities.
+    """Return the start itself, or zeros if an impulse is too large for the velocities.
 
     Solvers measure their progress by the velocities: impulses of an earlier problem
-    would never be small beside velocities that are zero but for rounding errors.
-
-    Args:
-        problem: Problem.
-        start: Initial impulses, (m,), returned itself; zeros replace all of them if
-            one, times its diagonal entry of G + R, exceeds 1e9 times the largest
-            velocity without impulses, |b + bias|.
+    would never be small beside velocities that are zero but for rounding errors. Too
+    large means that one, times its diagonal entry of G + R, exceeds 1e9 times the
+    largest |b + bias|.
     """
     diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
@@ -294,10 +276,7 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
-    """Return each bound clipped to +-2e300: Programs have no infinite inputs.
-
-    `bounds` are arrays; the result is a list of new arrays.
-    """
+    """Return each bound clipped to +-2e300: Programs have no infinite inputs."""
     return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
 
 
@@ -309,13 +288,7 @@ def _settings(
 ) -> dict[str, Any]:
     """Return a value of each option of a solver: given ones and defaults, cached.
 
-    Args:
-        chosen, layout: Solver, and layout of the problem.
-        options: Given options as sorted pairs, hashable for the cache.
-
-    Raises:
-        UnsupportedError: The layout is not served, an option is unknown or needs
-            tracing, or its value is invalid.
+    UnsupportedError for a layout or an option that the solver does not serve.
     """
     reason = chosen.refusal(layout)
     if reason is not None:
@@ -327,9 +300,5 @@ def _settings(
 def _program(
     chosen: Solver, layout: ConstraintLayout, options: tuple[tuple[str, Hashable], ...]
 ) -> Program:
-    """Return the Program of a solver for a layout, cached.
-
-    `options` are the options of `build` as sorted pairs, hashable for the cache.
-    UnsupportedError and other DynErrors of `build` pass through.
-    """
+    """Return the Program of a solver for a layout, cached."""
     return chosen.build(layout, **dict(options))  # type: ignore[arg-type]

@@ -260,21 +260,12 @@ class JointConstraints:
     def _gear(
         self, a: str, b: str, ratio: float, offset: float
     ) -> tuple[Constraint, list[Any], float, float]:
-        """Return a gear's constraint, and index, scale and shift of both positions.
+        """Return a gear's constraint, (index in q, scale, shift) of a and b, and rest.
 
             ratio (scale_a q_a + shift_a) - (scale_b q_b + shift_b) = offset
 
-        Scale and shift are 1 and 0 but for joints that follow another one.
-
-        Args:
-            a, b: Names of the joints.
-            ratio, offset: See the formula.
-
-        Returns:
-            Constraint; list of (index in q, scale, shift) of a and of b; ratio; offset.
-
-        Raises:
-            ModelError: A joint is unknown, fixed or locked, or has several coordinates.
+        Scale and shift are 1 and 0 but for joints that follow another one. The rest is
+        ratio and offset.
         """
         rows, positions = [], []
         for name in (a, b):
@@ -299,15 +290,9 @@ class JointConstraints:
 
 
 def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
-    """Return the row whose product with qd is a rate of the joint of body i, (nv,).
+    """Return the row whose product with qd is rate k of the joint of body i, (nv,).
 
-    For a follower it holds row k of the ratio to the leader's velocities, else a single
-    1.
-
-    Args:
-        model: Robot.
-        i: Number of the body.
-        k: Index of the rate in the joint.
+    For a follower it holds row k of the ratio to the leader's velocities, else one 1.
     """
     row, ratio = np.zeros(model.nv), model.leader[i].ratio
     columns = model.v_slices[i]
@@ -322,12 +307,8 @@ def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
 def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     """Return the unilateral constraint of a joint's limit.
 
-    It is called "SIDE limit of NAME" and has the id ("limit", name, side).
-
-    Args:
-        name, side: Joint, and name of the limit ("lower", "swing", "upper twist").
-        J: Derivative of the gap by the velocity, (1, nv).
-        gap: Distance to the limit, negative beyond it [rad | m].
+    J (1, nv) is the derivative of the gap by the velocity; `gap` is the distance to the
+    limit, negative beyond it [rad | m].
     """
     label = f"{side} limit of {name}"
     return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
@@ -337,13 +318,6 @@ def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
     """Return the finite limits of the ball joint of body i, with their gaps [rad].
 
     They are swing, lower twist and upper twist, in this order, one row each.
-
-    Args:
-        model, i: Robot, and number of a body in model.ball_limits (else KeyError).
-        q: Joint positions, (nq,).
-
-    Raises:
-        SingularError: The swing of the joint is pi, where its twist is undefined.
     """
     constraints = []
     q_joint = Vector(q[model.q_slices[i]].tolist())

@@ -91,12 +91,8 @@ def _structure(
 ) -> Structure:
     """Return the tables of a tree from hashable arguments, cached.
 
-    Args:
-        parent: Number of the parent of each body, body 0 (the base) first.
-        columns: First and end index of each body's velocity coordinates; a follower has
-            the coordinates of its leader.
-        independent: Numbers of the bodies that are no followers.
-        nv: Number of velocity coordinates.
+    Body 0 (the base) is first in `parent`. `columns` are first and end velocity
+    coordinate of each body, a follower has its leader's; `independent` are the others.
     """
     bodies = range(1, len(parent))
     order = [k for i in sorted(independent) for k in range(*columns[i])]
@@ -134,15 +130,7 @@ def _structure(
 
 
 def _behind_one_another(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts of lists in their concatenation, and the concatenation.
-
-    Args:
-        lists: Lists of indices.
-
-    Returns:
-        Index of the first entry of each list, then the total length, (lists + 1,); and
-        the entries of all lists.
-    """
+    """Return the starts of lists in their concatenation, its length, and itself."""
     starts = np.cumsum([0, *map(len, lists)])
     entries = [x for part in lists for x in part]
     return starts.astype(np.int64), np.array(entries, np.int64)

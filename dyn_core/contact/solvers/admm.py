@@ -170,11 +170,6 @@ def _penalties(
     """Set iterates.rho to rho, or 1e-7 for free rows, and system.D to R + iterates.rho.
 
     The multipliers iterates.z of free rows are set to zero.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        iterates, system: Arrays, written.
-        rho: Penalty of rows that are not free.
     """
     for k in range(blocks):
         penalty = SOFT if scaled.law[k] == FREE else rho
@@ -187,9 +182,7 @@ def _penalties(
 
 @machine_code
 def _right_side(m: int, scaled: Scaled, iterates: Iterates) -> None:
-    """Set iterates.r of the first m rows to the right side of the linear system.
-
-        rho (y - x) - z - s - u
+    """Set iterates.r to the right side, rho (y - x) - z - s - u, of the linear system.
 
     u = p + R x + b are the scaled velocities.
     """
@@ -205,14 +198,8 @@ def _project(
 ) -> tuple[float, float, float]:
     """Update x, p, y, z and s after the linear system of an iteration is solved.
 
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        iterates: Reads rho, dx, the solution, and r = Y Y.T dx; changes x, p, y, z and
-            s, and overwrites r.
-
-    Returns:
-        The primal residual |x - y|, the dual residual (velocities), and |y|; the
-        largest entry of each, scaled.
+    dx is its solution and r = Y Y.T dx, which is overwritten. Returns the primal
+    residual |x - y|, the dual one (velocities), and |y|; the largest entries, scaled.
     """
     x, y, z, s = iterates.x, iterates.y, iterates.z, iterates.s
     r, dx, over = iterates.r, iterates.dx, RELAXATION

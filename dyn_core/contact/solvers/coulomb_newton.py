@@ -187,10 +187,7 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether b is exactly zero in all rows of the first `blocks` blocks.
-
-    Zero impulses are a solution then, unless the bounds of a box exclude zero.
-    """
+    """Return whether b is zero; zero impulses solve it unless a box excludes them."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:
@@ -205,19 +202,10 @@ def _alternate(
 ) -> tuple[float, float]:  # fmt: skip
     """Solve a heap by rounds of a few sweeps and a few Newton steps.
 
-    Each round starts from the impulses of the last one, the first from work.newton.
-
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-            rows.impulse becomes the impulses of the last sweeps, not the result.
-        work: Work arrays; newton.gamma has the scaled impulses of the start, then of
-            the result. work.best and best_law are updated.
-        report: Overwritten by the report of the last sweeps, (8,).
-        tolerance: Tolerance of `natural_step`.
-
-    Returns:
-        `natural_step` of the result, above `tolerance` if it is not solved after eight
-        rounds; and the number of sweeps and Newton steps together.
+    newton.gamma has the scaled impulses of the start, then of the result; rows.impulse
+    becomes those of the last sweeps. work.best and best_law are updated. Returns
+    `natural_step` of the result, above `tolerance` if it is not solved after eight
+    rounds, and the number of sweeps and Newton steps together.
     """
     missing, count, rounds = math.inf, 0.0, 0
     while not missing <= tolerance and rounds < ROUNDS:
@@ -242,21 +230,10 @@ def _relax(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     sweeps: int, tolerance: float, splittings: int,
 ) -> float:  # fmt: skip
-    """Improve the impulses of `rows` by `sweep`; return the number of iterations.
+    """Improve rows.impulse by `sweep`; return the iterations of all methods.
 
-    If the law does not hold to SOLVED after the sweeps, `split` follows.
-
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-            rows.impulse is the start, and then the result.
-        work: Work arrays.
-        report: Set to the report of the last method, (8,).
-        sweeps: Largest number of sweeps.
-        tolerance: Tolerance of both methods.
-        splittings: Three times the largest number of iterations of `split`.
-
-    Returns:
-        Sum of the iterations of both methods.
+    If the law does not hold to SOLVED after the sweeps, `split` follows, with at most a
+    third of `splittings` iterations. `report` is of the last method.
     """
     sweep(rows, blocks, m, nv, work, report, sweeps, tolerance, BEYOND)
     count = report[ITERATIONS]
@@ -275,22 +252,10 @@ def _rounds(
 
     Newton steps start from the impulses of `rows`, then from zero with a smaller
     epsilon, then from the result of a splitting from zero, three times as long in each
-    round. A result that almost fulfils the law is refined by `newton_on_modes`.
-
-    Args:
-        rows: Problem; its impulses are the start, and then the result of the last
-            method.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays; work.best and best_law are updated.
-        report: Set to the report of the last method, with the iterations of all, (8,).
-        max_iterations: Largest number of Newton steps from each start.
-        tolerance: Tolerance of all methods.
-        splittings: Largest number of iterations of the last splitting; 0: only Newton
-            steps from the impulses of `rows`.
-
-    Returns:
-        CONVERGED; MAX_ITERATIONS: work.best has the impulses with the smallest residual
-            so far; INFEASIBLE; or NO_BUFFER.
+    round, up to `splittings` iterations; 0: only the first start. A result that nearly
+    fulfils the law is refined by `newton_on_modes`. `report` is of the last method, but
+    has the iterations of all. Returns CONVERGED; MAX_ITERATIONS: work.best has the
+    impulses with the smallest residual so far; INFEASIBLE; or NO_BUFFER.
     """
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
@@ -340,17 +305,9 @@ def _polish(
 ) -> tuple[int, float]:  # fmt: skip
     """Refine nearly converged impulses by `newton_on_modes`.
 
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-        work: Work arrays.
-        report: Report of the last method; overwritten if the steps converge.
-        status: Status of the last method. Other than MAX_ITERATIONS, or with a residual
-            `law` above SOLVED, it is returned unchanged, without steps.
-        tolerance: Tolerance of `natural_step`.
-
-    Returns:
-        `status` if the steps do not converge, which leaves the impulses unchanged; else
-        the status of `_finish`. And the number of steps.
+    Returns the status and the number of steps. There are none for a status other than
+    MAX_ITERATIONS or a residual `law` above SOLVED. If they do not converge, status,
+    impulses and report stay; else they are those of `_finish`.
     """
     if not (status == MAX_ITERATIONS and report[4] <= SOLVED):
         return status, 0.0
@@ -368,19 +325,9 @@ def _finish(
 ) -> int:  # fmt: skip
     """Set rows.impulse and the report from work.newton.gamma; return the status.
 
-    Args:
-        rows, blocks, nv: Problem, numbers of blocks and coordinates in use.
-        work: Work arrays; newton.gamma has the scaled impulses, which are projected on
-            bounds and cones in place.
-        report: Set to the residuals, `count` as iterations, 0 as penalty, and `count`
-            as factorisations, (8,).
-        tolerance: Tolerance of the method.
-        count: Number of iterations.
-
-    Returns:
-        CONVERGED if the residual `law`, report[4], is at most the larger of 10
-        tolerance and REACHED, else MAX_ITERATIONS, also for NaN. The other residuals
-        are not compared.
+    gamma, scaled, is projected on bounds and cones in place. CONVERGED means a residual
+    `law` of at most the larger of 10 tolerance and REACHED, whatever the others; else,
+    also for NaN, it is MAX_ITERATIONS.
     """
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
@@ -394,11 +341,7 @@ def _finish(
 
 @machine_code
 def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None:
-    """Copy rows.impulse to work.best if report[4], the residual `law`, is the smallest.
-
-    work.best_law is the smallest residual so far; it is updated. `blocks` is the number
-    of blocks in use.
-    """
+    """Copy rows.impulse to work.best if report[4], the residual `law`, is least."""
     if report[4] < work.best_law[0]:
         work.best_law[0] = report[4]
         for k in range(blocks):
@@ -410,16 +353,10 @@ def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None
 def _keep_scaled(
     rows: Rows, blocks: int, work: SolverWork, missing: float, tolerance: float
 ) -> None:
-    """Store the impulses of work.newton.gamma in work.best, if the best so far.
+    """Store newton.gamma in work.best, without scaling, if `missing` is the smallest.
 
-    Only then is gamma changed: it is projected on bounds and cones first.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; best (impulses without scaling) and best_law are updated if
-            `missing` is the smallest residual so far.
-        missing: `natural_step` of the impulses.
-        tolerance: Tolerance; nothing is copied if `missing` is within it.
+    Only then is gamma changed: it is projected on bounds and cones first. Nothing is
+    stored if `missing`, the `natural_step`, is within the tolerance.
     """
     if missing < work.best_law[0] and not missing <= tolerance:
         work.best_law[0] = missing
@@ -437,12 +374,6 @@ def _take_best(
 
     work.system.w and iterates.r are overwritten. Nothing changes if no impulses with a
     finite residual were stored.
-
-    Args:
-        rows: Problem; its impulses are written.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        work: Work arrays, with best and best_law.
-        report: The five residuals of RESIDUALS are written to its start.
     """
     if work.best_law[0] < math.inf:
         for k in range(blocks):

@@ -120,15 +120,8 @@ def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> float:
     """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction.
 
     The law of the normal is then apart from that of its friction, and its row gets
-    another unit, see `rescale_normal`.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads newton.gamma, the scaled impulses. Changes scaled.law and scaled.c,
-            and y, b, R, T, weight and newton.gamma of the normals' rows.
-
-    Returns:
-        The largest entry of scaled.weight.
+    another unit, see `rescale_normal`: y, b, R, T, weight and newton.gamma change.
+    Returns the largest entry of scaled.weight.
     """
     scaled, gamma, heaviest = work.scaled, work.newton.gamma, 0.0
     for k in range(blocks):

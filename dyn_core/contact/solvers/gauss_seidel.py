@@ -131,11 +131,6 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     to 0. The rate work.iterates.rho of a row is one over its response, its diagonal
     entry of Y Y.T + R; the rate of tangents of a cone is one over an upper bound of the
     largest eigenvalue of their matrix. Rates are 1 where the divisor is zero.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads scaled, the scaled problem; sets block_matrix, block_factor and
-            iterates.rho.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):
@@ -175,13 +170,9 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
 def _factor_block(
     first: int, count: int, matrix: FloatArray, factor: FloatArray
 ) -> None:
-    """Compute the Cholesky factor L of a block's matrix.
+    """Set `factor` to the Cholesky factor L of a block's matrix, six values a row.
 
-    Args:
-        first, count: First row and number of rows of the block.
-        matrix: Matrices, six values for each row.
-        factor: Set, six values for each row, to L below the diagonal, and to one over
-            L's diagonal on it. Its first pivot is 0 if a pivot is not above 1e-9.
+    On the diagonal it has one over L's; the first is 0 if a pivot is not above 1e-9.
     """
     for row in range(count):
         for other in range(row + 1):
@@ -203,19 +194,11 @@ def _factor_block(
 def _update(
     rows: Rows, k: int, work: SolverWork, relaxation: float
 ) -> tuple[float, float]:
-    """Update the impulses of block k by its law, and z by their change.
+    """Update the scaled impulses of block k by its law, and z by their change.
 
-    Impulses are those of the scaled problem.
-
-    Args:
-        rows: Problem. k: Index of the block. work: Work arrays, after _prepare_blocks;
-        iterates.y (impulses) and system.w (z) are changed;
-            iterates.x, p, dx and r are overwritten.
-        relaxation: Factor of the change; other than 1, the result is projected.
-
-    Returns:
-        The largest change of an impulse, inf if one is not finite (z is then
-        unchanged); and the largest impulse; both as absolute values.
+    Impulses are iterates.y, z is system.w; iterates.x, p, dx and r are overwritten. For
+    a relaxation other than 1 the result is projected. Returns the largest change of an
+    impulse, inf if one is not finite (z is then unchanged), and the largest impulse.
     """
     scaled, x, z = work.scaled, work.iterates.y, work.system.w
     u, change, start = work.iterates.p, work.iterates.dx, work.iterates.x
@@ -249,15 +232,8 @@ def _update(
 def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
     """Set the impulses of a cone to the solution of u = 0; return whether they fit it.
 
-    Args:
-        c: Coefficient of the circular cone.
-        first, count: First row and number of rows of the block.
-        work: Work arrays; iterates.y is set from the start iterates.x, the velocities
-            iterates.p and block_factor, which _prepare_blocks has set.
-
-    Returns:
-        Whether the impulses lie in the cone. False without a change if the block's
-        matrix is singular or c is 0.
+    iterates.y is set from the start iterates.x and the velocities iterates.p. False
+    without a change if the block's matrix is singular or c, the coefficient, is 0.
     """
     x, start, u = work.iterates.y, work.iterates.x, work.iterates.p
     factor = work.block_factor
@@ -283,14 +259,8 @@ def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
 def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
     """Update normal and tangents of a sliding cone in turn, up to 25 times.
 
-    The iteration ends when no impulse changes by more than 1e-3 of the largest.
-
-    Args:
-        c: Coefficient of the circular cone.
-        first, count: First row and number of rows of the block.
-        work: Work arrays; iterates.y is set from the start iterates.x, the velocities
-            iterates.p, the rates iterates.rho and block_matrix; iterates.r is
-            overwritten.
+    The iteration ends when no impulse changes by more than 1e-3 of the largest. It sets
+    iterates.y from the start iterates.x; iterates.r is overwritten.
     """
     x, start, u, rate = (
         work.iterates.y, work.iterates.x, work.iterates.p, work.iterates.rho,
@@ -321,13 +291,9 @@ def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
 def _velocity(
     first: int, count: int, row: int, work: SolverWork, u: FloatArray
 ) -> float:
-    """Return the velocity of a block's row for the current impulses of the block.
+    """Return the velocity of a block's row, an index within it, for its impulses now.
 
-    Args:
-        first, count: First row and number of rows of the block.
-        row: Index of the row within the block.
-        work: Work arrays; impulses iterates.y, start iterates.x, block_matrix.
-        u: Velocities of all rows at the start, (rows,).
+    u are the velocities of all rows at the start iterates.x.
     """
     total = u[first + row]
     for e in range(count):
@@ -340,12 +306,7 @@ def _velocity(
 def _follow(rows: Rows, scaled: Scaled, k: int, work: SolverWork) -> None:
     """Update the rows of block k, not a cone, by their laws, one after the other.
 
-    Args:
-        rows, scaled: Problem, scaled problem.
-        k: Index of the block.
-        work: Reads the impulses iterates.x and the velocities iterates.p before the
-            update, and the rates iterates.rho; sets iterates.y in the rows of the
-            block.
+    iterates.x and p are impulses and velocities before, iterates.y is the result.
     """
     x, u, start = work.iterates.y, work.iterates.p, work.iterates.x
     first, count, width = rows.start[k], rows.count[k], rows.support_count[k]

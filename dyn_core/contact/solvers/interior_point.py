@@ -105,18 +105,8 @@ def _products(
 ) -> tuple[float, float]:  # fmt: skip
     """Return the residuals of a cone's complementarity products.
 
-    Args:
-        first, count: First row and number of rows of the block.
-        c: Coefficient of the circular cone.
-        k: Index of the block.
-        point: Slack variables, and their changes in the predictor step.
-        x, dx: Impulses, and their changes in the predictor step, (rows,).
-        aim: Target e of the products.
-        second: Whether the products of the changes are subtracted (second order).
-        missing: Set to -(mu n v + eta t) at the tangents, (rows,).
-
-    Returns:
-        aim - s n, and aim - (mu n eta + v . t).
+    They are aim - s n and aim - (mu n eta + v . t); missing is -(mu n v + eta t) at the
+    tangents. If `second`, products of the predictor's changes are subtracted.
     """
     n, eta = x[first], point.eta[k]
     lacks_n, lacks_eta = aim - n * point.slack[first], aim - c * n * eta
@@ -272,13 +262,10 @@ def cone_room(
 
 @machine_code
 def _leaves(top: float, rise: float, size: float, along: float, step: float) -> float:
-    """Return the step length at which t leaves the cone |t| <= top.
+    """Return the step length at which t leaves the cone |t| <= top, else 10.
 
-    It is 10 if t has not left by then; if the bound shrinks, it may be more.
-
-    Args:
-        top, rise: Bound of |t|, and its change in a full step.
-        size, along, step: t . t, t . dt and dt . dt, with dt the change of t.
+    If the bound shrinks, `rise` of a full step, it may be more than 10. size, along and
+    step are t . t, t . dt and dt . dt.
     """
     a, b, c = rise * rise - step, top * rise - along, top * top - size
     least = -top / rise if rise < 0.0 else 10.0
@@ -375,15 +362,9 @@ def interior(
 def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
     """Set impulses and slacks inside of all cones and bounds.
 
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads scaled; sets iterates.x (impulses) and interior.slack, other and
-            eta.
-
-    Returns:
-        Number of complementarity products: 2 for a cone, 1 without friction, and 1 for
-        each finite bound of a row of INTERVALS. Rows with equal bounds have none: their
-        impulse is fixed. Rows of other laws have none and start at zero.
+    Returns the number of complementarity products: 2 for a cone, 1 without friction,
+    and 1 for each finite bound of a row of INTERVALS. Rows with equal bounds have none:
+    their impulse is fixed. Rows of other laws have none and start at zero.
     """
     scaled, point, x = work.scaled, work.interior, work.iterates.x
     terms = 0
@@ -419,18 +400,12 @@ def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
 def _velocities(
     rows: Rows, blocks: int, m: int, work: SolverWork, unknowns: int
 ) -> float:
-    """Set work.newton.u to the velocities minus their slacks, and all changes to zero.
+    """Set newton.u to the velocities minus their slacks, all changes to zero.
 
         u = Y z + R x + b - slack, in rows without a cone + other,   z = Y.T x
 
-    Args:
-        rows, blocks, m: Problem, numbers of blocks and rows in use; m is ignored.
-        work: Reads impulses iterates.x and slacks; sets newton.u and z (in the order of
-            the envelope), iterates.dx, slack_step, other_step and eta_step.
-        unknowns: Number of coordinates in the envelope.
-
-    Returns:
-        Sum of all complementarity products.
+    newton.z is in the order of the envelope. Returns the sum of all complementarity
+    products.
     """
     scaled, point, x, u = work.scaled, work.interior, work.iterates.x, work.newton.u
     z = work.newton.z
@@ -455,11 +430,7 @@ def _velocities(
 
 @machine_code
 def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
-    """Return the sum of all complementarity products after a step of length `step`.
-
-    rows, blocks: Problem, and its number of blocks. Of `work`, scaled, interior, and
-    iterates.x and dx are read; nothing is changed.
-    """
+    """Return the sum of all complementarity products after a step; change nothing."""
     scaled, point, total = work.scaled, work.interior, 0.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):
@@ -484,13 +455,8 @@ def _linearise(
 ) -> None:
     """Set S and d of dx = d - S Y dz: work.newton.slopes and work.newton.center.
 
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; reads impulses, slacks, velocities minus slacks (newton.u)
-            and, if `second`, the changes. Of cones, also missing, constant and
-            by_normal of `interior` are set.
-        aim: Target e of the complementarity products.
-        second: Whether the products of the predictor's changes are subtracted.
+    `aim` is the target e of the products; if `second`, those of the predictor's changes
+    are subtracted. Of cones, missing, constant and by_normal of `interior` are set too.
     """
     scaled, point, slopes = work.scaled, work.interior, work.newton.slopes
     x, dx, u, d = work.iterates.x, work.iterates.dx, work.newton.u, work.newton.center
@@ -528,15 +494,7 @@ def _linearise(
 def _slack_steps(
     rows: Rows, blocks: int, work: SolverWork, aim: float, second: bool
 ) -> None:
-    """Set dx to work.newton.center, and the changes of the slacks that follow from dx.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads newton.center, du, u and slopes; changes iterates.dx and, in
-            interior, slack_step, other_step and eta_step.
-        aim: Target e of the complementarity products.
-        second: Whether the products of the predictor's changes are subtracted.
-    """
+    """Set dx to work.newton.center, and the slacks' changes that follow from it."""
     scaled, point, newton = work.scaled, work.interior, work.newton
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):
@@ -562,14 +520,7 @@ def _slack_steps(
 
 @machine_code
 def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
-    """Return the step length at which an impulse or a slack reaches its boundary.
-
-    The result is at most 10, also if no boundary is ahead.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads impulses, slacks and their changes.
-    """
+    """Return the step length to the boundary of an impulse or slack, at most 10."""
     scaled, point, least = work.scaled, work.interior, 10.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):
@@ -589,25 +540,13 @@ def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
 
 @machine_code
 def _nearer(least: float, room: float, step: float) -> float:
-    """Return the smaller of `least` and the step length that uses up a distance.
-
-    Args:
-        least: Step length.
-        room: Distance to a boundary.
-        step: Change of this distance in a full step; there is no limit if it is >= 0.
-    """
+    """Return the smaller of `least` and the length of steps that use up the room."""
     return min(least, -room / step) if step < 0.0 else least
 
 
 @machine_code
 def _move(rows: Rows, blocks: int, m: int, work: SolverWork, step: float) -> None:
-    """Add `step` times their changes to impulses and slacks, in place.
-
-    Args:
-        rows, blocks, m: Problem, numbers of blocks and rows in use.
-        work: Changes iterates.x and, in interior, slack, other and eta.
-        step: Step length.
-    """
+    """Add `step` times their changes to impulses and slacks, in place."""
     point, x, dx = work.interior, work.iterates.x, work.iterates.dx
     for i in range(m):
         x[i] += step * dx[i]

@@ -107,15 +107,10 @@ def newton_on_modes(
 
 @machine_code
 def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> float:
-    """Set work.newton.u to the velocities for the impulses gamma.
+    """Set newton.u to the velocities for the impulses gamma; return their natural_step.
 
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-        work: Reads newton.gamma, x; sets newton.u to Y Y.T x + R x + b, without De
-            Saxce's correction; overwrites system.w and iterates.p, z and s.
-
-    Returns:
-        `natural_step` of gamma; inf if a velocity is not finite.
+    u = Y Y.T x + R x + b, without De Saxce's correction. inf if one is not finite.
+    x is gamma. system.w and iterates.p, z and s are overwritten.
     """
     scaled, newton, iterates = work.scaled, work.newton, work.iterates
     sound = 0.0
@@ -137,8 +132,7 @@ def _squares(
 ) -> float:
     """Return |F|² = |x - Pi(x - u)|² for scaled impulses x and velocities u.
 
-    u = Y Y.T x + R x + b, with the free velocities b. rows, blocks, scaled: Problem,
-    its number of blocks, scaled problem.
+    u = Y Y.T x + R x + b, with the free velocities b.
     """
     total = 0.0
     for k in range(blocks):
@@ -211,14 +205,8 @@ def _linearise_cone(
 
         x_t = mu x_n,   (1 - eta) x + eta u = 0 across t
 
-    A sticking cone is left unchanged, with the S and d of free rows.
-
-    Args:
-        rows, scaled: Problem, scaled problem.
-        work: Reads gamma (x) and u; changes slopes (S) and center (d), which must have
-            the values of free rows.
-        k: Index of the block.
-        firm: Compliance of a step.
+    A sticking cone is left unchanged, with the S and d of free rows. `firm` is the
+    compliance of a step.
     """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     first, count, c = rows.start[k], rows.count[k], scaled.c[k]

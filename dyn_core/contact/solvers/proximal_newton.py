@@ -262,14 +262,7 @@ def proximal_rounds(
 
 @machine_code
 def _move(m: int, work: NewtonWork, unknowns: int, step: float) -> None:
-    """Add `step` times dz to z, and `step` times du to u, in place.
-
-    Args:
-        m: Number of rows.
-        work: Work arrays of Newton's method.
-        unknowns: Number of entries of z in use.
-        step: Step length.
-    """
+    """Add `step` times dz to z, and `step` times du to u, in place."""
     for j in range(unknowns):
         work.z[j] += step * work.dz[j]
     for i in range(m):
@@ -289,19 +282,9 @@ def _shorten(
     """Apply a Newton step, shortened until |F| falls, by eight lengths at most.
 
     The lengths s are 1, 0.4, 0.16 and so on; |F| must fall below (1 - 0.1 s) `inner`.
-    If it never does, the last and shortest one stays applied.
-
-    Args:
-        rows, blocks, m: Problem, numbers of blocks and rows in use.
-        work: Work arrays; newton.z and u are changed along dz and du, and gamma, mode
-            and right are computed from them.
-        unknowns: Number of entries of z in use.
-        epsilon: Compliance added to R.
-        inner: |F| before the step.
-
-    Returns:
-        |F| after the step, and whether the slope of the law may have changed: a mode
-        did in a trial, or a contact slides.
+    If it never does, the last and shortest one stays applied. Returns |F| after the
+    step, and whether the slope of the law may have changed: a mode did in a trial, or a
+    contact slides. gamma, mode and right are computed from the new z and u.
     """
     done, step, now, changed = 0.0, 1.0, inner, False
     for _ in range(TRIALS):
@@ -341,14 +324,8 @@ def _recenter(
 ) -> tuple[float, float]:
     """Start a round: set work.newton.center to gamma, and du to the change of center.
 
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; newton.center and du are changed.
-        epsilon: Compliance of the round that has ended.
-
-    Returns:
-        The largest change of the velocity offsets epsilon center, relative to the free
-        velocities; and the largest scaled impulse.
+    `epsilon` is of the round that has ended. Returns the largest change of the velocity
+    offsets epsilon center, relative to the free velocities; and the largest impulse.
     """
     gamma, center = work.newton.gamma, work.newton.center
     worst, largest = 0.0, 0.0

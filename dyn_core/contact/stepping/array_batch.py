@@ -219,8 +219,7 @@ class BatchStep:
     def _outcome(self) -> BatchOutcome:
         """Return the results of the last step except its states, in new arrays.
 
-        `force` and `world_force`, (n, links, 3), have the links in the order of
-        self.links, with zeros for a link that is fixed to the world.
+        Forces (n, links, 3) have the order of self.links, zeros for links of the world.
         """
         known = self._outcomes
         forces = []
@@ -245,11 +244,9 @@ class BatchStep:
 
 
 class _RowRange:
-    """Rows that are processed together.
+    """Rows `first` to `last` - 1, processed together, and their impulses before.
 
-    Attributes:
-        first, last: First row, and end of the rows (exclusive).
-        earlier: Their impulses of the previous step; None before the first step.
+    `earlier` is None before the first step.
     """
 
     def __init__(self, first: int, last: int) -> None:
@@ -261,13 +258,9 @@ class _BlockPrograms:
     """The Programs of a step, bound to the memory of a block."""
 
     def __init__(self, setup: StepSetup, step: StepArrays, size: int) -> None:
-        """Bind the Programs and allocate their inputs.
+        """Bind the Programs, and allocate inputs of `size` rows, a multiple of WHOLE.
 
-        Args:
-            setup: Robot, world and Programs.
-            step: Memory. `begin` writes its terms; `end` reads terms.q, qd_next and
-                correction.
-            size: Maximum number of rows of a block, a multiple of eight (WHOLE).
+        `begin` writes step.terms; `end` reads terms.q, qd_next and correction.
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)
         self._setup, self._terms = setup, terms
@@ -293,18 +286,12 @@ class _BlockPrograms:
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
     ) -> None:
-        """Compute the terms of n states into the memory of the block.
+        """Compute the terms of n states, at least 1, into the memory of the block.
 
         The payload's present values are copied. For schemes with a midpoint, the terms
-        are computed at the position in the middle of the step.
-
-        Args:
-            n: Number of states, at least 1. The memory's further rows up to a multiple
-                of eight become copies of state 0.
-            q, qd: States, (n, nq), (n, nv).
-            tau: Joint forces, (n, nv) [N·m | N].
-            f_ext: Force on each body, body coordinates, (n, nb, 6) [N·m; N]; None:
-                zeros.
+        are computed at the position in the middle of the step. Further rows up to a
+        multiple of eight become copies of state 0. f_ext is the force on each body,
+        body coordinates, (n, nb, 6) [N·m; N].
         """
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
         if f_ext is not None:
@@ -330,7 +317,7 @@ class _BlockPrograms:
         call(n)
 
     def end(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions and velocities of n states after the step, (n, nq), (n, nv).
+        """Return positions and velocities of n states after the step.
 
         They are computed from qd_next and correction in the memory of the block, and
         are views that the next call overwrites.
@@ -343,12 +330,9 @@ class _BlockRunner:
     """Memory of a thread for the steps of blocks of rows."""
 
     def __init__(self, setup: StepSetup, outcomes: RowOutcomes, size: int) -> None:
-        """Allocate the memory.
+        """Allocate the memory for `size` rows at most, a multiple of eight.
 
-        Args:
-            setup: Robot, world and Programs.
-            outcomes: Results of all rows of the batch; `run` writes those of its block.
-            size: Maximum number of rows of a block, a multiple of eight.
+        `outcomes` are the results of the whole batch; `run` writes those of its block.
         """
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
@@ -364,9 +348,9 @@ class _BlockRunner:
 
         Its arguments are the first and the end state and the index of state 0 in the
         outcomes. It returns the first state that is not stepped, and the number of
-        contacts that the memory must hold for it, or 0. It is cached. Where the arrays
-        block.earlier are too small for this memory, they are first replaced by larger
-        ones with the same impulses; None is replaced by zeros.
+        contacts that the memory must hold for it, or 0. It is cached. If block.earlier
+        is too small, it is first replaced by larger arrays with the same impulses; None
+        by zeros.
         """
         room, setup = self._room, self._setup
         block.earlier = room.earlier(block.earlier, block.last - block.first)
@@ -393,14 +377,9 @@ class _BlockRunner:
         """Compute the step of a block, and write its states and outcomes.
 
         The memory grows if there are more contacts. A row that is not finite is marked
-        as failed, keeps its initial state, and loses its earlier impulses.
-
-        Args:
-            block: Its rows.
-            inputs: q, (n, nq), qd, (n, nv), tau, (n, nv), of the whole batch of n
-                states and, if there are forces on bodies, f_ext, (n, nb, 6).
-            ends: q and qd after the step of the whole batch, (n, nq), (n, nv); the rows
-                of the block are written.
+        as failed, keeps its initial state, and loses its earlier impulses. inputs, q,
+        qd, tau and perhaps f_ext (n, nb, 6), and ends, q and qd, are of the whole
+        batch.
         """
         rows, n = slice(block.first, block.last), block.last - block.first
         start, programs = tuple(x[rows] for x in inputs), self._programs
@@ -425,17 +404,7 @@ class _BlockRunner:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an input as a contiguous float array; not copied if it is one already.
-
-    Args:
-        name: Name of the input, for the message.
-        value: Array or nested lists.
-        shape: Shape that it must have.
-
-    Raises:
-        ShapeError: Its shape is another one.
-        ValueError, TypeError: It is no array of numbers.
-    """
+    """Return an input of a shape as a contiguous float array, itself if it is one."""
     array = np.ascontiguousarray(value, float)
     if array.shape != shape:
         raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")

@@ -74,10 +74,7 @@ class Reports(Sequence[StepReport]):
 
 
 class _Block(NamedTuple):
-    """A block of a step: number of its constraint, index of its contact, and rows.
-
-    `contact` is valid only for id >= 0; rows are indices in StepRecord.impulse.
-    """
+    """A block of a step; `contact` is valid for id >= 0, rows index the impulse."""
 
     id: int
     contact: int
@@ -85,12 +82,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
-    """Return the blocks of a problem after ArrayStep.prepare_again, in their order.
-
-    Args:
-        step: Arrays with the prepared problem of the record.
-        record: Record of the step; has ids and starts of the blocks, and impulses.
-    """
+    """Return the blocks of a problem after ArrayStep.prepare_again, in their order."""
     ends = [*record.starts, len(record.impulse)][1:]
     return [
         _Block(number, int(step.blocks.source[k]), slice(start, end))
@@ -101,19 +93,11 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 
 
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
-    """Return contacts, impulses and energies of a step.
+    """Return contacts with their forces, impulses by constraint, energies of a step.
 
-    The forces of an impact's contacts are impulses. The problem is prepared again: the
-    memory of `arrays` is overwritten; DynError if the dynamics cannot be computed.
-
-    Args:
-        arrays: Memory of the recorded steps.
-        record: Record of the step.
-
-    Returns:
-        Contacts with their forces; impulses of each block, also of contacts, by its
-        constraint's name; the kinetic energy that the impulses add to the free motion,
-        and the change of kinetic energy at the initial H [J].
+    The forces of an impact's contacts are impulses. Energies are the kinetic energy
+    that the impulses add to the free motion, and the change of kinetic energy at the
+    initial H [J]. The problem is prepared again: the memory of `arrays` is overwritten.
     """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
@@ -149,8 +133,7 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
 
     It is Y Y.T of ArrayStep.matrices, without compliances. The problem is prepared
-    again: the memory of `arrays` is overwritten; DynError if the dynamics cannot be
-    computed. Without rows the result is empty.
+    again: the memory of `arrays` is overwritten.
     """
     Y = arrays.matrices(arrays.prepare_again(record), record)[0]
     return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
@@ -159,14 +142,8 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
     """Return the energies of a step [J]: work, dissipation, constraints, correction.
 
-    Dissipation is above zero where energy is lost; see StepEnergy.
-
-    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
-    the dynamics cannot be computed.
-
-    Args:
-        arrays: Memory of the recorded steps.
-        record: Record of the step.
+    Dissipation is above zero where energy is lost; see StepEnergy. The problem is
+    prepared again: the memory of `arrays` is overwritten.
     """
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity

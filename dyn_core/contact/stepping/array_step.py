@@ -186,13 +186,9 @@ class ArrayStep:
         self._used: Any = self._step.fast.used.data
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
-        """Return the machine code of a step, bound to the memory.
+        """Return the machine code of a step, take_step, bound to the memory.
 
-        The function has no arguments and returns the result of take_step. Each call
-        binds anew: the caller stores the function in self._calls.
-
-        Args:
-            with_forces: Whether forces act on bodies.
+        Each call binds anew: the caller stores the function in self._calls.
         """
         setup, step, room = self.setup, self._step, self.room
         h, remaining, before = self._times
@@ -216,14 +212,9 @@ class ArrayStep:
         return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
-        """Return the address of a Program bound to arrays.
+        """Return the address of a float64 Program bound to arrays, one for each Port.
 
         The object behind it is stored to keep it alive.
-
-        Args:
-            program: Program of dtype float64.
-            inputs, outputs: Arrays that the machine code reads and writes, one for each
-                Port, in their order.
         """
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel
@@ -336,14 +327,6 @@ class ArrayStep:
         """Repeat a step that was not DONE with larger buffers, or raise its error.
 
         Impulses of earlier steps are deleted before an error is raised.
-
-        Args:
-            with_forces: Whether forces act on bodies.
-
-        Raises:
-            NonFiniteError: The position before the step, or the velocity, is not
-                finite. Errors of Programs and of Python functions called by the step
-                pass through.
         """
         result = -1
         while result < 0:
@@ -431,10 +414,7 @@ class ArrayStep:
         return self._step
 
     def _fast_contacts(self) -> FastContacts:
-        """Return copies of contacts, velocities and meetings of the last step.
-
-        Meaningful only if the step had fast pairs; see FastContacts.
-        """
+        """Return copies of the last step's contacts, velocities and meetings."""
         step, count = self._step, self.contacts
         contacts = Contacts._make(part[:count].copy() for part in step.contacts)
         memory, used = step.fast, self._used[0]

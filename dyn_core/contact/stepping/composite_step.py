@@ -419,11 +419,6 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 
     True for a contact or limit with bias < 0; with the status INFEASIBLE only if it has
     restitution.
-
-    Args:
-        facts, block: Blocks, and index of the block.
-        row: Its first row.
-        status: Status of the solution.
     """
     if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
         return False
@@ -437,10 +432,6 @@ def _endless(rows: Rows, used: int) -> bool:
 
     The velocity of an impulse is its size times the response of its row; b are the free
     velocities plus bias.
-
-    Args:
-        rows: Problem with its impulses.
-        used: Number of blocks.
     """
     speed, most = 0.0, 0.0
     for block in range(used):
@@ -459,21 +450,16 @@ def _adds_energy(
 
         lambda . (b - bias) + |Y.T lambda|² / 2 + sum of lambda min(bias, 0) > least
 
-    lambda are the impulses, b the free velocities plus bias, and |Y.T lambda|² is
-    lambda . G lambda. The last sum is over blocks without restitution, which are pushed
-    out of an overlap.
-    A body that is hit, and then meets another, rebounds in relation to its velocity
-    after the first meeting; if other contacts hold it, the impulses of both may do
-    work. Motors of prescribed joints may do work: if there are any, the result is
-    False.
+    lambda are the impulses, b the free velocities plus bias. The last sum is over
+    blocks without restitution, which are pushed out of an overlap. `least` is the sum
+    of |first impulse| times `rest`, the velocity that gravity adds in a step [m/s],
+    since a rebound does not see gravity's work in the rest of the step, plus a bound of
+    rounding errors.
 
-    Args:
-        rows, facts: Problem with its impulses.
-        used: Number of blocks.
-        rest: Velocity that gravity adds in a step [m/s]; `least` is the sum over all
-            blocks of |first impulse| times it, since a rebound does not see the work of
-            gravity in the rest of the step, plus a bound of the rounding errors.
-        z: Memory, (nv,); overwritten.
+    A body that is hit, and then meets another, rebounds in relation to its velocity
+    after the first meeting; if other contacts hold it, both impulses may do work.
+    Motors of prescribed joints may do work: with any the result is False. z is
+    overwritten.
     """
     work, least = 0.0, 0.0
     for v in range(len(z)):

@@ -128,9 +128,8 @@ class ContactModel:
     def _bias(self) -> Program[Any]:
         """Program of the bias force of the free motion, compiled on first use.
 
-        Joint friction and springs act as the constructor was told; see `build`, whose
-        errors pass through. Inputs: q, qd, the forces on bodies, (nb, 6), and with a
-        payload link its ten parameters, (10,).
+        Inputs: q, qd, the forces on bodies, (nb, 6), and with a payload link its ten
+        parameters, (10,).
         """
         program = self.build("bias", "f_ext")
         program.prepare()
@@ -140,21 +139,13 @@ class ContactModel:
     def _loops(self) -> Program[Any] | None:
         """Program of the loops' constraints, compiled on first use; None without loops.
 
-        Its inputs are q and qd; its outputs the residuals of the m rows, their Jacobian
-        A, (m, nv), and their bias dA/dt qd.
+        Of q and qd it returns residuals of m rows, Jacobian A (m, nv), bias dA/dt qd.
         """
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None
 
     def _made(self, of: Solver, model: Model, inputs: Sequence[str] = ()) -> Any:
-        """Return a compiled Program of a solver; raises the errors of its `build`.
-
-        Args:
-            of: Solver.
-            model: Robot.
-            inputs: Optional inputs and paths of parameters; they follow the required
-                inputs, paths in this order.
-        """
+        """Return a compiled Program; `inputs` follow those required, paths in order."""
         program = of.build(model, engine=self.engine, inputs=list(inputs))
         program.prepare()
         return program
@@ -216,14 +207,7 @@ class ContactModel:
         return balls + ([] if self._loops is None else self._loop_constraints(q, qd))
 
     def _loop_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the loops and couplings with Jacobian and position error at a state.
-
-        One Constraint for each entry of model.loops, in that order. AssertionError for
-        a model without loops.
-
-        Args:
-            q, qd: State, (nq,), (nv,).
-        """
+        """Return a Constraint of each of model.loops: Jacobian and position error."""
         assert self._loops is not None
         f, A, _ = self._loops(q, qd)
         constraints, first_row = [], 0

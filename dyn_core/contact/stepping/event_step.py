@@ -209,20 +209,9 @@ class EventStep:
 
         An event is sought only if a gap is closed at the end: one that closes and opens
         again before is not seen. Its time is found by the Illinois method, with
-        bisection where it stalls, in at most 60 iterations. NonFiniteError of a state,
-        and errors of `flow`, pass through.
-
-        Args:
-            flow: Function from an elapsed time [s] to q, qd then and the record of the
-                motion.
-            near: Constraints at the start.
-            closed: Numbers of contacts and limits that stay closed: no events.
-            remaining: Remaining time [s].
-            forces: Applied forces.
-
-        Returns:
-            Elapsed time, `remaining` without an event [s]; q, qd, and the record of the
-            motion.
+        bisection where it stalls, in at most 60 iterations. Those in `closed` are no
+        events. Returns the elapsed time, `remaining` without an event [s]; q, qd, and
+        the record of the motion.
         """
         present = zip(
             near.id[near.closing].tolist(), near.gap[near.closing], strict=True
@@ -257,17 +246,9 @@ class EventStep:
     ) -> float:
         """Return the smallest gap of contacts and limits minus its closing gap.
 
-        The problem in the memory is overwritten. Raises NonFiniteError if q is not
-        finite; errors of Programs pass through.
-
-        Args:
-            q: Position, (nq,).
-            closing_gaps: By number, gap at which it closes, 0 for others; -inf: never.
-            forces: Applied forces.
-
-        Returns:
-            Difference [m | rad], negative after a closing; inf if no contact or limit
-            that may close is near.
+        [m | rad], negative after a closing, inf if nothing that may close is near.
+        Closing gaps are by number, 0 for others; -inf: never. The problem in the memory
+        is overwritten.
         """
         near = self._near(q, np.zeros(self._of.model.nv), forces)
         pairs = zip(near.id[near.closing].tolist(), near.gap[near.closing], strict=True)
@@ -280,10 +261,6 @@ class EventStep:
         Their gap is at most 1e-8 and does not open faster than 1e-6; or the impulse of
         their first row was above 0 in their last problem, their gap is at most 1e-4,
         and its rate at most 1e-3 in size. Units: m or rad, m/s or rad/s.
-
-        Args:
-            near: Constraints at the state.
-            qd: Velocity, (nv,).
         """
         speeds, closed = near.J @ qd, set()
         for k in np.flatnonzero(near.closing):
@@ -307,13 +284,6 @@ class EventStep:
 
         It is free if `closed` is empty and all near constraints are contacts or limits,
         else constrained.
-
-        Args:
-            t: Start [s].
-            q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
-            near: Constraints at the state.
-            closed: Numbers of the contacts and limits that stay closed.
         """
         if not closed and near.closing.all():
             return partial(self._free_motion, t, q, qd, forces)
@@ -322,17 +292,7 @@ class EventStep:
     def _free_motion(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces, h: float
     ) -> tuple[np.ndarray, np.ndarray, Flight]:
-        """Return q and qd after a step of RK4 without constraints, and the flight.
-
-        Args:
-            t, h: Start and duration [s].
-            q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
-
-        Raises:
-            NonFiniteError: The state at the end is not finite.
-            LinAlgError: The inertia is singular. Errors of Programs pass through.
-        """
+        """Return q and qd after a step h of RK4 without constraints, and the flight."""
         of, model = self._of, self._of.model
         f_ext = forces.bodies[0] if forces.bodies else None
 
@@ -363,13 +323,7 @@ class EventStep:
         forces: Forces,
         h: float,
     ) -> StepReport:
-        """Return the report of a motion without constraints: converged, no residuals.
-
-        Args:
-            t, h: Start and duration [s].
-            q, qd, after: State at the start, and velocity at the end, (nv,).
-            forces: Applied forces.
-        """
+        """Return the report of a free motion: converged, no residuals."""
         of = self._of
         f_ext = forces.bodies[0] if forces.bodies else None
         acting = forces.tau, f_ext, forces.carried
@@ -396,16 +350,6 @@ class EventStep:
         """Return q and qd after a midpoint step with closed contacts, and its record.
 
         All constraints that are no contacts or limits act, too.
-
-        Args:
-            t, h: Start and duration [s].
-            q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
-            closed: Numbers of the contacts and limits that stay closed.
-
-        Raises:
-            NonFiniteError: The state or the velocity is not finite. Errors of Programs
-                and of solvers in Python pass through.
         """
         middle, v = self._moved(q, qd, h / 2)
         blocks, _ = self._prepared(middle, v, forces, h, h)
@@ -425,19 +369,9 @@ class EventStep:
     ) -> StepRecord:
         """Return the record of an instantaneous impact at contacts and limits.
 
-        Those with a gap up to 1e-8 m or rad take part, and all other constraints. The
-        velocity after the impact is the record's `velocity`.
-
-        Args:
-            t: Time [s].
-            q, qd: State before, (nq,), (nv,).
-            forces: Applied forces; they do not act in the impact.
-            bouncing: Whether there is restitution, for approaches above the threshold
-                of the world.
-
-        Raises:
-            NonFiniteError: The state or the velocity is not finite. Errors of Programs
-                and of solvers in Python pass through.
+        Those with a gap up to 1e-8 m or rad take part, and all other constraints.
+        Applied forces do not act. `bouncing` is whether approaches above the threshold
+        rebound.
         """
         blocks, _ = self._prepared(q, qd, forces, 0.0, INSTANT)
         rows, facts, world = self._arrays.rows, self._arrays.blocks, self._of.world
@@ -468,20 +402,11 @@ class EventStep:
     ) -> StepRecord:
         """Solve a prepared problem; return its record, with all impulses.
 
-        The record has the sum of the impulses of `impacts` and of the problem, and the
-        status of `impacts`; if that is CONVERGED, the problem's, with INFEASIBLE for a
-        MAX_ITERATIONS where that is proven. The warm start is the last impulse of each
-        constraint in a problem; the new ones, without those of `impacts`, are stored.
-
-        Args:
-            t, h: Start and duration [s]; h is 0 for an impact.
-            forces: Applied forces, for the record.
-            blocks, m: Numbers of blocks and rows.
-            impacts: Law of impacts that acts here, before the rest; None: none.
-
-        Raises:
-            NonFiniteError: The velocity is not finite. Errors of solvers in Python pass
-                through.
+        The record has the sum of the impulses of `impacts`, which act before the rest,
+        and of the problem, and the status of `impacts`; if that is CONVERGED, the
+        problem's, with INFEASIBLE for a MAX_ITERATIONS where that is proven. The warm
+        start is the last impulse of each constraint in a problem; the new ones, without
+        those of `impacts`, are stored. h is 0 for an impact.
         """
         arrays, rows = self._arrays, self._arrays.rows
         for k in range(blocks):
@@ -534,14 +459,6 @@ class EventStep:
         and `parts` are unchanged. Otherwise qd is the same velocity along the axes at
         the new q. The last part, if a record, gets the new q as q_end; the energy of a
         flight counts the displacement. An incomplete correction is counted.
-
-        Args:
-            q, qd: State at the end of the step, (nq,), (nv,).
-            forces: Applied forces.
-            parts: Impacts and motions of the step; a correction replaces the last one.
-
-        Raises:
-            NonFiniteError: q is not finite. Errors of Programs pass through.
         """
         world, model, h = self._of.world, self._of.model, self._h
         if world.stabilisation != "split_impulse":
@@ -567,13 +484,6 @@ class EventStep:
         """Return the contacts and limits near a state, and all other constraints.
 
         The problem in the memory is overwritten.
-
-        Args:
-            q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
-
-        Raises:
-            NonFiniteError: q or qd is not finite. Errors of Programs pass through.
         """
         blocks, m = self._prepared(q, qd, forces, 0.0, INSTANT)
         step, facts = self._arrays, self._arrays.blocks
@@ -595,22 +505,11 @@ class EventStep:
         duration: float,
         apart: float = 0.0,
     ) -> tuple[int, int]:
-        """Prepare the problem of a state, with all constraints near and no rebound.
+        """Prepare the problem of a state; return its numbers of blocks and rows.
 
-        The memory grows if there are more contacts.
-
-        Args:
-            q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
-            dt: Time in which forces act [s].
-            duration: Time in which gaps close [s].
-            apart: Fraction of errors that is corrected in positions.
-
-        Returns:
-            Numbers of blocks and rows.
-
-        Raises:
-            NonFiniteError: q or qd is not finite. Errors of Programs pass through.
+        It has all constraints near and no rebound. Forces act in dt, gaps close in
+        `duration` [s]; `apart` is the fraction of errors that is corrected in
+        positions. The memory grows if there are more contacts.
         """
         for name, what, x in (("q", "position", q), ("qd", "velocity", qd)):
             if not np.isfinite(x).all():
@@ -643,26 +542,18 @@ class EventStep:
             self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
-        """Return prepare_step, bound to a scene of `_scene`, whose errors pass through.
+        """Return prepare_step, bound to a scene of `_scene`.
 
         It takes the index of the state, and returns the numbers of contacts, blocks and
         rows; minus the number of contacts, 0 and 0 if the memory is too small for them.
-
-        Args:
-            duration: Step of the rule [s].
-            apart: Fraction of errors that is corrected in positions, 0 for none.
         """
         return compiled(prepare_step).bind(self._scene(duration, apart), self._arrays)
 
     def _scene(self, duration: float, apart: float) -> Scene:
         """Return the scene with the rule of a step of some duration, without rebound.
 
-        The scheme is STEWART_TRINKLE. Errors are corrected through velocities as the
-        world's stabilisation does; ModelError if its stiffness or damping is invalid.
-
-        Args:
-            duration: Step of the rule [s].
-            apart: Fraction of errors that is corrected in positions, 0 for none.
+        Errors are corrected through velocities as the world's stabilisation does, and
+        the fraction `apart` in positions.
         """
         scene, world = self.arrays.setup.scene, self._of.world
         erp, soft = error_terms(world, duration)
@@ -679,22 +570,12 @@ class EventStep:
 
 
 def _closing(facts: Any, blocks: int) -> np.ndarray:
-    """Return the mask of contacts and limits among the blocks, (blocks,) of bool.
-
-    Args:
-        facts: BlockFacts of the problem.
-        blocks: Number of blocks.
-    """
+    """Return the mask of contacts and limits among the blocks, (blocks,) of bool."""
     role: np.ndarray = facts.role[:blocks]
     return (role == CONTACT_ROLE) | (role == LIMIT)
 
 
 def _approaching(near: Near, qd: np.ndarray) -> bool:
-    """Return whether a closed contact or limit closes faster than 1e-6 m/s or rad/s.
-
-    Args:
-        near: Constraints at the state; closed are gaps up to 1e-8 m or rad.
-        qd: Velocity, (nv,).
-    """
+    """Return whether a closed contact or limit closes faster than 1e-6 m/s or rad/s."""
     closed = near.closing & (near.gap <= CLOSED)
     return bool((closed & (near.J @ qd < -RESTING)).any())

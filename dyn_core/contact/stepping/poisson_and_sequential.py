@@ -108,14 +108,7 @@ class ImpactLaw:
         return self._worst
 
     def _solve(self, problem: ConstraintProblem) -> ContactSolution:
-        """Return the solution of a problem by the world's solver.
-
-        If it is not converged, its status becomes the result of `act`.
-
-        Raises:
-            DynError: Errors of the solver pass through, such as an UnsupportedError for
-                an invalid option.
-        """
+        """Return the solution of the world's solver; store its status on failure."""
         options = dict(self._world.solver_options)
         solution = solve(problem, self._world.solver, **options)
         if not solution.converged:
@@ -257,21 +250,12 @@ def _release(
 ) -> np.ndarray:
     """Return the impulses of the release after a compression, (m,).
 
-    The normal impulses e lambda_c act first. Then problems are solved for additional
-    normal impulses x >= 0, the tangential ones, |lambda_T| <= mu lambda_n, with
-    lambda_n = e lambda_c + x of the previous round, and those of loops, gears and
-    prescribed joints. The result, e lambda_c + x and the other impulses without those
-    of the compression, is that of the round in which lambda_n settles, or of the last
-    of 20 rounds.
-
-    Args:
-        part: Problem of the compression, of m rows.
-        compression: Its solution, lambda_c.
-        e: Restitution of each block; 0 for blocks that do not bounce.
-        solve: Function that returns a problem's solution.
-
-    Raises:
-        DynError: As `solve`.
+    The normal impulses e lambda_c act first; e is 0 for blocks that do not bounce. Then
+    problems are solved for additional normal impulses x >= 0, the tangential ones,
+    |lambda_T| <= mu lambda_n, with lambda_n = e lambda_c + x of the previous round, and
+    those of loops, gears and prescribed joints. The result, e lambda_c + x and the
+    other impulses without those of the compression, is that of the round in which
+    lambda_n settles, or of the last of 20 rounds.
     """
     first = np.array([block.start for block in part.layout.blocks], int)
     known, impulse = e * compression.impulses[first], np.zeros(part.m)
@@ -294,14 +278,9 @@ def _discs(
     """Return the problem of a release: one normal row and one disc per contact.
 
     The disc of a contact with friction is a contact whose normal row is decoupled from
-    all others and has the fixed impulse `radius`. Other blocks keep kind and rows.
-
-    Args:
-        part: Problem of the compression, m rows.
-        b: Free velocity of its rows, (m,).
-        kept: Velocity of its rows after the compression, (m,), which rows of prescribed
-            joints retain.
-        radius: Normal impulse of each block, (blocks,); negative counts as 0.
+    all others and has the fixed impulse `radius`; negative counts as 0. Other blocks
+    keep kind and rows. Rows of prescribed joints retain `kept`, the velocity after the
+    compression; b is the free velocity.
     """
     parts: list[tuple[str, int]] = []
     order: list[int] = []
@@ -331,12 +310,7 @@ def _discs(
 
 
 def _unpacked(layout: ConstraintLayout, packed: np.ndarray) -> np.ndarray:
-    """Return the impulses of a release in the rows of the original layout, (m,).
-
-    Args:
-        layout: Layout of the compression, of m rows.
-        packed: Impulses of the problem of `_discs`.
-    """
+    """Return the impulses of the problem of `_discs` in rows of the layout, (m,)."""
     impulse, index = np.zeros(layout.m), 0
     for block in layout.blocks:
         if block.kind == "contact":

@@ -191,10 +191,6 @@ class PythonTasks:
 
         Every exception is stored, KeyboardInterrupt too, in place of an earlier one;
         raise_error raises it later.
-
-        Args:
-            task: IMPACT or PROBLEM.
-            blocks, m: Numbers of blocks and rows of the prepared problem.
         """
         try:
             return self._tasks[task](blocks, m)

@@ -127,8 +127,5 @@ class StepRecord(NamedTuple):
         return np.frombuffer(self.integers, np.int64)
 
     def _part(self, start: int, count: int) -> np.ndarray:
-        """Return a read-only view of `count` numbers of `floats` from index `start`.
-
-        count: -1: all numbers from `start` on.
-        """
+        """Return a read-only view of `count` numbers of `floats`, or with -1 of all."""
         return np.frombuffer(self.floats, float, count, 8 * start)

@@ -123,22 +123,12 @@ def _slopes_of_pair(
 ) -> int:
     """Compute the derivatives of the contacts of one pair, rows `first` to `last` - 1.
 
-    Args:
-        shapes, pairs: Tables.
-        margin: Maximum gap of a displaced contact [m].
-        contacts: Contacts of find_contacts; not changed.
-        first, last: Range of the pair's contacts, last excluded.
-        wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
-        room: Memory for contacts at displaced poses.
-        work: Memory with the frames of all shapes in work.frames, which are changed
-            during the computation and restored at the end; the rest is overwritten.
-        slopes: Written for wanted contacts of the pair, (capacity, 6, 6): by contact;
-            by component of the motion of body_a, [angular; linear], of its point at the
-            world's origin, world axes; and by component of point, then normal.
-
-    Returns:
-        How many of the six differences of each wanted contact, in all, are one-sided or
-        unknown.
+    `slopes` is written where `wanted` is not 0, (capacity, 6, 6): by contact; by
+    component of the motion of body_a, [angular; linear], of its point at the world's
+    origin, world axes; and by component of point, then normal. `margin` is the maximum
+    gap of a displaced contact [m]. work.frames has the frames of all shapes and is
+    restored at the end; the rest of `work` is overwritten. Returns how many of the six
+    differences of each wanted contact, in all, are one-sided or unknown.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]
@@ -181,10 +171,7 @@ def _slopes_of_pair(
 
 @machine_code
 def _find(contacts: Contacts, count: int, feature: int) -> int:
-    """Return the row of the contact with a feature; -1: there is none.
-
-    `count` is the number of contacts of the pair; rows beyond the capacity are ignored.
-    """
+    """Return the row of the contact with a feature, within the capacity, or -1."""
     for m in range(min(count, len(contacts.id))):
         if contacts.id[m] == feature:
             return m
@@ -195,14 +182,10 @@ def _find(contacts: Contacts, count: int, feature: int) -> int:
 def _displace(
     frame: FloatArray, j: int, sign: float, pivot: FloatArray, F: FloatArray
 ) -> None:
-    """Write to F a frame that is displaced by 1e-5 m or rad along one motion.
+    """Write to F, not `frame` itself, a frame that is displaced by 1e-5 m or rad.
 
-    Args:
-        frame: Frame before, (12,).
-        j, sign: Component of the motion and sign: 0 to 2 a rotation about a world axis
-            through the pivot, 3 to 5 a translation along a world axis.
-        pivot: Centre of rotations, world, (3,) [m].
-        F: Written, (12,); not `frame` itself.
+    Motion j is 0 to 2: a rotation about a world axis through the pivot (world, [m]); or
+    3 to 5: a translation along a world axis.
     """
     for i in range(12):
         F[i] = frame[i]
@@ -224,13 +207,8 @@ def _about_origin(pivot: FloatArray, slopes: FloatArray2) -> None:
     """Convert derivatives by rotations about the pivot to rotations about the origin.
 
     A rotation e about the world's origin is a rotation about the pivot, and the
-    translation e x pivot.
-
-    Args:
-        pivot: Centre of rotations, world, (3,) [m].
-        slopes: Derivatives of a contact, (6, 6): a row for each rotation, then for each
-            translation; a column for each component of point, then normal. Rows 0 to 2
-            are changed.
+    translation e x pivot. Rows of `slopes` are rotations, which are changed, then
+    translations; columns are point, then normal.
     """
     for i in range(6):
         x, y, z = slopes[3, i], slopes[4, i], slopes[5, i]

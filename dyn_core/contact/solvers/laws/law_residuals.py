@@ -80,14 +80,8 @@ def _row(
 ) -> None:
     """Raise each residual to at least its value for a row of a block without a cone.
 
-    Args:
-        rows: Problem, with the impulses to measure.
-        k, row: Index of the block, and of the row within it.
-        u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
-        speed: Scale of velocities for the law residual, the largest |b| of all rows,
-            rows.rest at least; may be 0 [m/s].
-        residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
-            in row_residuals; updated.
+    u are the velocities of all rows with b and compliance; `speed`, the largest |b| or
+    rows.rest, may be 0 [m/s]; `residuals` have the order of row_residuals.
     """
     i = rows.start[k] + row
     x, v = rows.impulse[i], u[i]
@@ -113,17 +107,7 @@ def _row(
 def _cone(
     rows: Rows, k: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
-    """Raise each residual to at least its value for one friction cone.
-
-    Args:
-        rows: Problem, with the impulses to measure.
-        k: Index of the block.
-        u: Velocities of all rows, with b and compliance, from row_residuals, (rows,).
-        speed: Scale of velocities for the law residual, the largest |b| of all rows,
-            rows.rest at least; may be 0 [m/s].
-        residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
-            in row_residuals; updated.
-    """
+    """Raise each residual to at least its value for one friction cone; see _row."""
     i, count = rows.start[k], rows.count[k]
     c = cone_coefficient(rows, k)
     n, v_n = rows.impulse[i], u[i]

@@ -98,15 +98,9 @@ def _alike(rows: Rows, k: int, other: int) -> bool:
 def _add_product(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, slips: bool
 ) -> None:
-    """Add Y.T S Y of block k to work.square, from S Y in work.slope_y.
+    """Add Y.T S Y of block k to work.square, on its support row by row, from slope_y.
 
-    Args:
-        rows, scaled: Problem, scaled problem with Y.
-        work: Reads slope_y; square, a matrix on the block's support, row by row, is
-            changed.
-        k: Index of the block.
-        slips: Whether the product is not symmetric; else only its lower triangle is
-            added.
+    Unless `slips`, the product is symmetric and only its lower triangle is added.
     """
     width, a = rows.support_count[k], rows.y_start[k]
     square, slope_y = work.square, work.slope_y
@@ -132,13 +126,7 @@ def _place_product(
 ) -> None:
     """Add Y.T S Y of block k to the envelope, from S Y in work.slope_y.
 
-    Args:
-        rows, scaled: Problem, scaled problem with Y.
-        work: Reads slope_y; if `slips`, upper is changed.
-        envelope: Matrix; its values are changed.
-        k: Index of the block.
-        slips: Whether the product is not symmetric, and its upper triangle is added to
-            work.upper; else only its lower triangle is added.
+    If `slips`, the product is not symmetric: its upper triangle is added to work.upper.
     """
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     local, begin, values = envelope.local, envelope.begin, envelope.values
@@ -174,15 +162,10 @@ def _place(
     k: int,
     slips: bool,
 ) -> None:
-    """Add the matrix `square` on the support of block k to the envelope.
+    """Add `square` on the support of block k, row by row, to the envelope.
 
-    Args:
-        rows: Problem.
-        envelope: Matrix; its values are changed.
-        square: Matrix to add, row by row, (support squared,).
-        upper: Upper part of the matrix; changed if `slips`.
-        k: Index of a block with this support.
-        slips: Whether `square` is not symmetric; else its lower triangle is read.
+    If `slips`, it is not symmetric and its upper triangle is added to `upper`; else its
+    lower triangle is read.
     """
     s, width = rows.support_start[k], rows.support_count[k]
     local, begin, values = envelope.local, envelope.begin, envelope.values
@@ -200,14 +183,9 @@ def _place(
 
 @machine_code
 def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool:
-    """Set work.slope_y to S Y of block k; return whether S is not zero.
+    """Set work.slope_y to S Y of block k; return whether S is not zero (in any lane).
 
-    A cone with S = 0 leaves slope_y unchanged. In lanes, True if one lane has S != 0.
-
-    Args:
-        rows, scaled: Problem, scaled problem with Y.
-        work: Reads slopes; slope_y is written.
-        k: Index of the block.
+    A cone with S = 0 leaves slope_y unchanged.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     width, a = rows.support_count[k], rows.y_start[k]
@@ -343,16 +321,9 @@ def _slip_slope(
     the relaxation:  S_nn = 1 / (R_n + c² R_t),   S_Tn = c t S_nn = S_nT.T,
     S_TT = c lambda_n / |y_T| (1 - t t.T) / R_t, and in the relaxation c² t t.T S_nn
 
-    y are the impulses before the law is applied (`target`), lambda the impulses after
-    it (work.gamma). The first term of S_TT is zero if y_T = 0. How S is stored is told
-    in the module.
-
-    Args:
-        rows, scaled: Problem, scaled problem.
-        work: Reads gamma, u, du and center; sets work.slopes in the rows of the block.
-        k: Index of the block.
-        epsilon: Compliance added to R; R_n and R_t are the sums.
-        exact: True: Coulomb's law; False: its convex relaxation.
+    y are the impulses before the law is applied (`target`), lambda those after it. The
+    first term of S_TT is zero if y_T = 0. R_n and R_t have `epsilon` added. How S is
+    stored is told in the module.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     c = scaled.c[k]
@@ -373,14 +344,7 @@ def _across_slope(
         S_TT = eta (1 - t t.T),  eta = |gamma_T| / (|y_T| R_t),  t = gamma_T / |gamma_T|
 
     y are the impulses before the law is applied (`target`). eta = 0 if y_T = 0, t = 0
-    if gamma_T = 0.
-
-    Args:
-        rows, scaled: Problem, scaled problem.
-        work: Reads gamma, and u, du and center for the targets y; sets diagonal, left
-            and right of work.slopes in the tangent rows.
-        k: Index of the block.
-        epsilon: Compliance added to R; R_t is the sum.
+    if gamma_T = 0. R_t has `epsilon` added.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     length = tangent_length(first, count, work.gamma)

@@ -113,11 +113,7 @@ def _bounded_step(
     """Return the `natural_step` of block k, whose friction has a fixed bound.
 
     It is the largest weighted entry of |Pi(y + z) - y| or, if larger, the relative work
-    that the block generates [1].
-
-    Args:
-        rows, scaled, k: Problem, scaled problem, index of the block.
-        y, z: Scaled impulses, and minus the scaled velocities, (rows,).
+    that the block generates [1]. z are minus the scaled velocities.
     """
     first, squares = rows.start[k], 0.0
     last = first + rows.count[k]
@@ -133,17 +129,13 @@ def _bounded_step(
 
 @machine_code
 def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> float:
-    """Return the relative work that block k generates; 0 if it dissipates energy.
+    """Return the relative work that block k generates [1]; 0 if it dissipates energy.
 
         max(0, lambda . u) / (|lambda| + speed / response)
 
     This is the length of a step of impulses, multiplied by `weight` like the other
-    terms of `natural_step`, so that the result is a number [1]. speed is the scale of
-    velocities of the problem, response the one of the block.
-
-    Args:
-        rows, scaled, k: Problem, scaled problem, index of the block.
-        y, z: Scaled impulses, and minus the scaled velocities, (rows,).
+    terms of `natural_step`. speed is the scale of velocities of the problem, response
+    the one of the block; z are minus the scaled velocities.
     """
     first, work, squares = rows.start[k], 0.0, 0.0
     for i in range(first, first + rows.count[k]):

@@ -50,16 +50,10 @@ def _set_tile(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     upper: int, first: int, column: int,
 ) -> None:  # fmt: skip
-    """Set eight columns of two rows of `to` to those of A B.
+    """Set eight columns of `to`, from `column` on, in two rows to those of A B.
 
-    Two rows at once: the additions of one fill the latency of the other.
-
-    Args:
-        A, B, to: Matrices.
-        rows, inner: Number of rows of A in use, and of B.
-        upper: Index of the upper row; the lower one is the next, if there is one.
-        first: First column of B.
-        column: First column of `to`.
+    Two rows at once: the additions of one fill the latency of the other. The lower row
+    follows the upper one, if there is one; `first` is the first column of B.
     """
     lower = min(upper + 1, rows - 1)
     x0, x1, x2, x3, x4, x5, x6, x7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -141,13 +135,7 @@ def product_of_columns(
 def _set_high_tile(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, inner: int, row: int, column: int
 ) -> None:
-    """Set a block of `to`, four rows and eight columns, to its entries of A.T B.
-
-    Args:
-        A, B, to: Matrices.
-        inner: Number of rows of A and B in use.
-        row, column: First row and column of `to`, which are columns of A and B.
-    """
+    """Set a block of `to`, four rows and eight columns, to its entries of A.T B."""
     a0, a1, a2, a3, a4, a5, a6, a7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     b0, b1, b2, b3, b4, b5, b6, b7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     c0, c1, c2, c3, c4, c5, c6, c7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -219,11 +207,6 @@ def _set_square(
     """Set a block of `to`, four rows and four columns, to its entries of A.T B.
 
     In lanes each sum is a vector: 32 of them, and what they read, exceed the registers.
-
-    Args:
-        A, B, to: Matrices.
-        inner: Number of rows of A and B in use.
-        row, column: First row and column of `to`, which are columns of A and B.
     """
     a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
     b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
@@ -370,11 +353,9 @@ def invert(
 
 @machine_code
 def _eliminate(a: FloatArray2, k: int, j: int, n: int, column: FloatArray) -> None:
-    """Subtract column[i] times row k from row i of a, in columns j to j + 7.
+    """Subtract column[i] times row k from rows i < n of a, in columns j to j + 7.
 
-    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0; the
-    row k that is subtracted is the one before. `a` must have the columns j to j + 7,
-    and `column` n entries.
+    Row k itself counts unless column[k] is 0; what is subtracted is the row before.
     """
     pivot = a[k]
     p0, p1, p2, p3 = pivot[j], pivot[j + 1], pivot[j + 2], pivot[j + 3]

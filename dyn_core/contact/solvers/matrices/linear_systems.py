@@ -83,13 +83,7 @@ def _lay_out_rows(
 
     Entry (i, j), j <= i, of Y Y.T is system.gram[i (i + 1) / 2 + j]. The envelope gets
     the layout of a full lower triangle of m rows; its cached order becomes invalid.
-
-    Args:
-        rows, blocks, m: Problem, numbers of blocks and rows in use.
-        scaled: Scaled problem with Y.
-        envelope: Reads `local` from `order`; first, begin and kept[0] are overwritten.
-        system: gram is set; w and g are overwritten.
-        count: Number of coordinates that `order` numbered.
+    `count` is the number of coordinates of `order`; system.w and g are overwritten.
     """
     w = system.w
     for v in range(count):

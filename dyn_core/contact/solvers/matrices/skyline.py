@@ -105,11 +105,6 @@ def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
 
     It does if the numbers of blocks and coordinates, the supports and the used blocks
     are equal.
-
-    Args:
-        rows: Problem.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        envelope: Reads kept and used; nothing is written.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
@@ -132,11 +127,6 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
 
     Supports too long for envelope.kept leave no order cached (kept[0] = -1). The result
     of `order_used`, kept[2] and kept[3], is stored by the caller.
-
-    Args:
-        rows: Problem.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        envelope: Reads used; kept is written.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     kept[0] = blocks
@@ -158,13 +148,7 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
     """Set envelope.number, local and first; return the number of touched coordinates.
 
     Coordinates that no used block touches have number -1; in `local` their entries are
-    the result.
-
-    Args:
-        rows: Problem.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        envelope: Reads used; also queue, block_done, chain_start and chain are
-            overwritten.
+    the result. queue, block_done, chain_start and chain are overwritten.
     """
     start = envelope.chain_start
     for v in range(nv + 1):
@@ -213,12 +197,8 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
 def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
     """Fill envelope.queue with the touched coordinates, breadth first; return how many.
 
-    Args:
-        rows: Problem.
-        nv: Number of coordinates.
-        envelope: chain[chain_start[v] : chain_start[v + 1]] are the used blocks that
-            touch coordinate v. number is -1 and block_done 0 for all; they become 0 for
-            touched coordinates and 1 for their blocks.
+    chain[chain_start[v] : chain_start[v + 1]] are the used blocks that touch v. number
+    is -1 and block_done 0 before; they become 0 where touched, and 1 for their blocks.
     """
     count, done = 0, 0
     for v in range(nv):
