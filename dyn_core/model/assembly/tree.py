@@ -256,9 +256,6 @@ class Tree:
 
     def _turns_end(self, lead: int) -> str:
         """Return why a whole turn of an independent joint changes the position, or "".
-
-        Args:
-            lead: Body of the joint.
         """
         for i in self.bodies:
             if self.leader[i].body != lead:
