@@ -272,8 +272,7 @@ def joints_in_loops(tree: Tree) -> set[str]:
 
 
 def _supports(tree: Tree, link: str | None) -> set[int]:
-    """Return the bodies from a link's (None: the base) to the base, which is left out.
-    """
+    """Return the bodies from a link's (None: the base) to the base, itself left out."""
     i, bodies = 0 if link is None else tree.frame(link).body, set()
     while i:
         bodies.add(i)

@@ -69,9 +69,9 @@ def read_shapes(
 
 
 def _rgba(material: Element) -> Color | None:
-    """Return red, green, blue and alpha of a <material>, clipped to 0..1.
+    """Return the colour of a <material>, clipped to 0..1; None if it has no valid one.
 
-    Without alpha it is 1. The result is None if there is no valid colour.
+    Without alpha it is 1.
     """
     element = material.find("color")
     try:
@@ -136,11 +136,7 @@ def _shape(
 
 
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
-    """Return rotation (3, 3) and position (3) [m] of a shape in its link.
-
-    Identity and zeros without <origin>. Raises ModelError for invalid numbers, a zero
-    quat_xyzw, or rpy beside it. `owner` is "link" and the link's name.
-    """
+    """Return rotation (3, 3) and position (3) [m] of a shape in its link."""
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)
     replace_quaternion(values, owner)
