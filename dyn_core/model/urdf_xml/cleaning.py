@@ -70,7 +70,7 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
 
 def _check_robot_attributes(robot: Element, findings: Findings) -> None:
-    """Add notes on a namespace, an unknown version and attributes of <robot>."""
+    """Add notes on a namespace and on an unknown version or attribute of <robot>."""
     for key, value in robot.attrib.items():
         if key == "xmlns":
             what = f'the namespace of <robot xmlns="{value}"> is left out'

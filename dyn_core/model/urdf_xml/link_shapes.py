@@ -91,21 +91,10 @@ def _shape(
     findings: Findings,
     color: Color | None = None,
 ) -> Geometry | None:
-    """Return the shape of a <visual> or <collision>.
+    """Return the shape of a <visual> or <collision>; None, with a note, if unknown.
 
-    The result is None, with a note, if the kind of shape is unknown or missing. Of
-    several shapes the first known one is taken, with a note. A single scale of a mesh
-    is repeated for x, y and z, in `element` itself.
-
-    Args:
-        owner: "link" and the link's name.
-        element: <visual> or <collision>.
-        findings: Collects findings.
-        color: Colour of the shape, or None.
-
-    Raises:
-        ModelError: An attribute is not valid, or a size is missing. A mesh may lack its
-            scale, then 1 each, and its filename, then None.
+    Of several shapes the first known one is taken, with a note. A single scale of a
+    mesh is repeated for x, y and z, in `element` itself. A mesh may lack its filename.
     """
     geometry = element.find("geometry")
     inside = [] if geometry is None else list(geometry)
