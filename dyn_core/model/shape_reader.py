@@ -177,9 +177,9 @@ def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) 
 def _pairs(
     where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
-    """Return pairs of links as a set of sets; (`*`, `*`) becomes a set of one name.
+    """Return pairs of names (or `*`, `world`) as sets; (`*`, `*`) becomes one name.
 
-    Names may be `*` and `world`; a pair of a link with itself is refused.
+    A pair of a link with itself is refused.
     """
     for pair in pairs:
         a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in pair)

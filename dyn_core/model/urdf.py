@@ -166,7 +166,6 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
 def _add_collisions(
     builder: DescriptionBuilder, link: str, geometry: Sequence[Geometry]
 ) -> None:
-    """Add the collision shapes of a link to the builder."""
     collisions = [item for item in geometry if item.role == "collision"]
     for k, item in enumerate(collisions, 1):
         where = f"link '{link}': <collision> {k}: <{item.shape}>"

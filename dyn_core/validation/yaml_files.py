@@ -188,13 +188,11 @@ class _TooMuch(Exception):
 
 
 def _check_depth(depth: int) -> None:
-    """Raise _TooMuch if the nesting depth exceeds DEPTH."""
     if depth > DEPTH:
         raise _TooMuch(f"lists and mappings nested more than {DEPTH} deep; valid: less")
 
 
 def _check_count(values: int) -> None:
-    """Raise _TooMuch if the number of values exceeds VALUES."""
     if values > VALUES:
         raise _TooMuch(f"more than {VALUES} values, aliases expanded; valid: fewer")
 

@@ -205,7 +205,7 @@ class _Walk:
         return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body, X away, and push the joints below on `waiting`."""
+        """Fix a link to a body, X from it, and push the joints below on `waiting`."""
         self.frames[link] = Frame(body, X, self.links[link].inertia)
         # `waiting` is a stack: reversed, the first joint of the file is numbered first.
         below = reversed(self.below.get(link, ()))

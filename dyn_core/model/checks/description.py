@@ -163,7 +163,6 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Check the limits and resistances of a joint."""
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",

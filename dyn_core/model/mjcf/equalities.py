@@ -90,7 +90,6 @@ class _Relation:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the relation is linear in the joint positions."""
         return not self.right.terms or not any(self.a[2:])
 
     def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:

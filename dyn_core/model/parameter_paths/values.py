@@ -267,7 +267,6 @@ def _names(tree: Tree, owner: str) -> list[str]:
 
 
 def _springs(tree: Tree) -> list[PointSprings]:
-    """Return the PointSprings among the force functions of a robot."""
     return [part for part in tree.forces if isinstance(part, PointSprings)]
 
 
@@ -299,7 +298,6 @@ def _exists(tree: Tree, path: str) -> bool:
 
 
 def _driven(tree: Tree) -> list[Driven]:
-    """Return the Driven joints of a robot, those prescribed as functions of time."""
     return [joint for joint in tree.joint if isinstance(joint, Driven)]
 
 
