@@ -80,11 +80,10 @@ class DescriptionBuilder:
         return builder
 
     def _start(self, description: Description) -> None:
-        """Replace the builder's content by the content of a description.
+        """Replace the builder's content by that of a description.
 
         `name` and `findings` stay; no name is reserved. `description()` then returns
-        the name and sources of the given description, and without findings its
-        warnings.
+        the given name and sources, and without findings the given warnings.
         """
         self._before = description
         self._links = [(x.name, x.geometry) for x in description.links]
@@ -309,13 +308,10 @@ def unused_name(name: str, taken: set[str]) -> str:
 def _about_frames(
     inertias: Sequence[RigidInertia | Inertial | None],
 ) -> list[RigidInertia]:
-    """Return the inertia of each link about the origin of its frame, in order.
+    """Return each link's inertia about the origin of its frame, I = Ic - m [c][c].
 
-        I = Ic - m [c][c]
-
-    None becomes a zero inertia, a RigidInertia is returned as it is. Entries that are
-    the same Inertial object share one result. Numbers that are not finite are no error
-    here.
+    None becomes a zero inertia. Entries that are the same Inertial object share one
+    result. Numbers that are not finite are no error here.
     """
     distinct = {id(x): x for x in inertias if isinstance(x, Inertial)}
     rows = [(x.mass, *x.com, *x.moments) for x in distinct.values()]
@@ -343,23 +339,10 @@ def _shape(
     X: Transform,
     mesh: str | None,
 ) -> Shape:
-    """Return a checked shape.
+    """Return a shape; ModelError unless its numbers and its mesh are valid.
 
-    Args:
-        where: Name of the shape in messages.
-        link: Name of the link, for messages.
-        kind: sphere, box, cylinder, capsule or mesh.
-        size: Radius; three sides; radius and length (cylinder, capsule) [m]; three
-            scale factors of a mesh.
-        X: Transform from the link's frame to the shape's.
-        mesh: File of a mesh, else None.
-
-    Raises:
-        ModelError: A number is not finite, a size is negative, or a mesh has no file or
-            a scale of 0.
-        KeyError: The kind is another one.
-        TypeError, IndexError: `size` has too few numbers; of a sphere, cylinder or
-            capsule also too many. More than three of a box or mesh are ignored.
+    The size is: radius; three sides; radius and length (cylinder, capsule) [m]; three
+    scale factors of a mesh. X is from the link's frame to the shape's.
     """
     R, p = X.pose
     if not all(math.isfinite(x) for x in (*p, *(x for row in R.rows for x in row))):

@@ -47,10 +47,7 @@ class Frame:
 
 
 def _short(x: Any) -> str:
-    """Return a number as text with four significant digits.
-
-    For other objects, such as symbols, return the name of their type.
-    """
+    """Return a number with four significant digits; for symbols their type's name."""
     return f"{x:.4g}" if isinstance(x, (int, float)) else type(x).__name__
 
 
@@ -112,10 +109,9 @@ def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
 
         h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
 
-    with rotation R and position r of the link's frame in the body's frame. If all
-    numbers of the links whose X is not the object Transform.identity() are floats,
-    these are computed as arrays, and the others keep their inertia objects; else all
-    links are computed one by one.
+    with rotation R and position r of the link's frame in the body's frame. Floats are
+    computed as arrays, and links at Transform.identity() keep their inertia objects; if
+    other links have symbols, all are computed one by one.
     """
     identity = Transform.identity()
     placed = [frame for frame in frames if frame.X is not identity]
@@ -256,11 +252,7 @@ def _rotation(roll: SineCosine, pitch: SineCosine, yaw: SineCosine) -> Matrix:
 
 
 def _sine_cosine(angle: Scalar) -> tuple[Scalar, Scalar]:
-    """Return sine and cosine of an angle [rad].
-
-    They are exactly 0, 1 or -1 for floats within 1e-14 quarter turns of a whole number
-    of quarter turns.
-    """
+    """Return sine and cosine of an angle [rad], exact at quarter turns of floats."""
     if isinstance(angle, float):
         turns = angle / (math.pi / 2)
         nearest = round(turns) if math.isfinite(turns) else 0

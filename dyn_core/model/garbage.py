@@ -28,8 +28,7 @@ def seldom_collected() -> Iterator[None]:
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Raise the collector's first threshold to 1000000; return old and new thresholds.
 
-    Each is a tuple of three; a higher first threshold stays, and so does 0, a disabled
-    collector.
+    A higher first threshold stays, and so does 0, a disabled collector.
     """
     before = gc.get_threshold()
     raised = (max(before[0], SELDOM), *before[1:]) if before[0] else before
@@ -40,10 +39,7 @@ def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 def _put_back(
     thresholds: tuple[tuple[int, int, int], tuple[int, int, int]],
 ) -> None:
-    """Restore the previous thresholds, unless they were changed meanwhile.
-
-    `thresholds` is (previous thresholds, raised thresholds), three numbers each.
-    """
+    """Restore the first of (previous, raised) thresholds, unless changed meanwhile."""
     before, raised = thresholds
     if gc.get_threshold() == raised:
         gc.set_threshold(*before)

@@ -62,10 +62,8 @@ def html_table(tree: Tree) -> str:
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:
     """Return the row of body i in the table: one text for each name in _HEADER.
 
-    They are joint, kind (of a follower with its leader), lower and upper position
-    limit, velocity and effort limit, and mass. Limits are empty if they are infinite,
-    for followers and for joints that do not have exactly one coordinate; an effort
-    limit of 0 counts as infinite. The mass is empty if it is a symbol.
+    Limits are empty if they are infinite, for followers and for joints that do not have
+    exactly one coordinate; an effort limit of 0 counts as infinite.
     """
     leader, k = tree.leader[i].body, tree.v_slices[i].start
     kind, limits = tree.joint[i].kind, [""] * 4
@@ -257,14 +255,10 @@ class Model(Immutable, Tree, System):
         return self._limit("jerk")
 
     def _limit(self, what: str) -> np.ndarray:
-        """Return an attribute of JointSpec for each velocity coordinate, (nv,).
+        """Return an attribute of JointSpec (a limit) by velocity coordinate, (nv,).
 
         All coordinates of a joint have the same value; it is infinite where the file
-        has no limit, and for joints that are not in the file, such as the floating
-        root's.
-
-        Args:
-            what: acceleration, deceleration or jerk.
+        has no limit, and for joints that are not in the file.
         """
         specs = {joint.name: joint for joint in self.build.description.joints}
         limits = np.full(self.nv, np.inf)

@@ -248,19 +248,10 @@ def with_linear_parameters(
 def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
     """Return the changed inertias of links, by name, that give body i ten parameters.
 
-    The link that the body's joint carries takes the whole change. If no mass
-    distribution has its inertia then, it gets all of the body's, and other links of the
-    body get zero. Inertias are about the origin of the link's frame.
-
-    Args:
-        model: Robot; it is not changed.
-        i: Number of the body.
-        ten: New parameters of the body, (10,), in the order m, mcx, mcy, mcz, Ixx, Ixy,
-            Iyy, Ixz, Iyz, Izz, about its origin.
-
-    Raises:
-        ModelError: No mass distribution has these parameters, or the joint of the body
-            carries no link.
+    These are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its origin; ModelError if
+    no mass distribution has them. The link that the body's joint carries takes the
+    whole change. If no mass distribution has its inertia then, it gets all of the
+    body's, and other links of the body get zero. Results are about the link's origin.
     """
     carrier, name = model.child_links[i], model.names[i]
     # The slack admits masses on a plane or line, where J is only semidefinite.
@@ -292,25 +283,15 @@ def _described(
 ) -> Description:
     """Return the model's description with changed link inertias and joint parameters.
 
-    Args:
-        model: Robot.
-        links: New inertias by name of the link; other links keep theirs.
-        joints: For each group such as damping: a list by body (entry 0, the base, is
-            empty) of values for the coordinates of the body's joint. A joint gets their
-            mean, as a JointSpec has one number for all of them; fixed and locked joints
-            keep their values.
+    `joints` has for each group such as damping a list by body (entry 0 is empty). A
+    joint gets the mean over its coordinates, as a JointSpec has one number for all of
+    them; fixed and locked joints keep their values.
     """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}
 
     def mean(rows: Sequence[Vector], name: str, before: float) -> float:
-        """Return a joint's mean value.
-
-        Args:
-            rows: Values by body.
-            name: Name of the joint.
-            before: Result for a joint that is fixed or has no coordinates.
-        """
+        """Return a joint's mean; `before` if it is fixed or has no coordinates."""
         x = list(rows[number[name]]) if name in number else []
         return float(np.mean(x)) if x else before
 

@@ -275,11 +275,8 @@ def _without_slopes_of_user(
 ) -> Matrix:
     """Return a matrix minus the derivatives of all functions in tree.forces, nv x nv.
 
-    Args:
-        tree: Robot.
-        slopes: Matrix, nv x nv.
-        along: (function, u) -> force of the function, nv, after a small change u (nv)
-            of q or of qd. The derivatives are with respect to u at u = 0.
+    along(function, u) is the force after a small change u of q or of qd; derivatives
+    are by u at u = 0.
     """
     for function in tree.forces:
         columns = []
@@ -291,10 +288,7 @@ def _without_slopes_of_user(
 
 
 def _user_force(tree: Tree, function: ForceFunction, q: Vector, qd: Vector) -> Vector:
-    """Return the force of a user's function at (q, qd) as a Vector, nv.
-
-    Raises ModelError unless the function returns nv entries, whose type is not checked.
-    """
+    """Return the force of a user's function at (q, qd), which must have nv entries."""
     result: Sequence[Scalar] = function(tree, q, qd)
     try:
         force = Vector(result)

@@ -144,13 +144,8 @@ class PayloadInput:
 class _Blend:
     """Linear transition between the ten parameters of two payloads.
 
-    Args:
-        before, after: Parameters at start and end, (10,).
-        duration: Duration [s], above 0.
-
-    Attributes:
-        start: Time of the first call of `parameters`, or None [s].
-        over: Whether the last call was at or after the end.
+    `duration` [s] is above 0. `start` is the time of the first call of `parameters`, or
+    None [s]; `over` tells whether the last call was at or after the end.
     """
 
     def __init__(self, before: np.ndarray, after: np.ndarray, duration: float) -> None:
@@ -159,9 +154,9 @@ class _Blend:
         self.over = False
 
     def parameters(self, t: float) -> np.ndarray:
-        """Return the ten parameters at time t [s], (10,); updates `start` and `over`.
+        """Return the ten parameters at time t [s]; the first call starts.
 
-        The first call starts the transition. A time before the start restarts it.
+        A time before the start restarts the transition.
         """
         if self.start is None or t < self.start:
             self.start = t
@@ -175,10 +170,7 @@ class _Blend:
 
 
 def _row(name: str, values: Any, size: int) -> np.ndarray:
-    """Return `size` finite numbers as an array, (size,); an array is not copied.
-
-    Raises SettingError for other values; `name` is the field's name for the message.
-    """
+    """Return `size` finite numbers as an array, (size,); an array is not copied."""
     try:
         row = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):

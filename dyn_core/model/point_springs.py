@@ -98,8 +98,7 @@ class PointSprings:
 def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
     """Return transforms from the base and velocities of all bodies, two lists by body.
 
-    Velocities are in body coordinates. Entry 0 is the base: identity and zero. q are
-    the joint positions, nq, qd the joint velocities, nv.
+    Velocities are in body coordinates. Entry 0 is the base: identity and zero.
     """
     X, v = [Transform.identity()], [Motion.zero()]
     parts, rates = split_q(tree, q), split_v(tree, qd)
@@ -118,20 +117,10 @@ def _point(
     link: str | None,
     point: tuple[float, float, float],
 ) -> tuple[int, Vector, Vector]:
-    """Return the body of a point on a link, and the point's position and velocity.
+    """Return a point's body, position [m] and velocity [m/s] in base coordinates.
 
-    Args:
-        tree: Robot.
-        X: By body: transform from the base.
-        v: By body: velocity, body coordinates.
-        link: Name of the link; None is the base.
-        point: Point in the link's frame [m].
-
-    Returns:
-        Number of the body, position [m] and velocity [m/s], both in base coordinates.
-
-    Raises:
-        ModelError: The robot has no link of this name.
+    X are transforms from the base, v velocities in body coordinates, both by body;
+    `point` is in the link's frame [m]; the link None is the base.
     """
     body, r = 0, Vector(point)
     if link is not None:
@@ -145,15 +134,9 @@ def _point(
 def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
     """Return the force on the first point, (k (l - l_rest) + c dl/dt) d / l [N].
 
-    l = |d|. Without damping and rest length it is k d, also at d = 0.
-
-    Args:
-        spring: Spring and damper.
-        d: Position of the second point minus position of the first, (3,) [m].
-        rate: Time derivative of d, (3,) [m/s].
-
-    Raises SingularError for |d| <= 1e-9 m, if the spring has damping, or stiffness and
-    a rest length; with traced numbers the Program raises it.
+    d is the second point's position minus the first's [m], `rate` its time derivative,
+    l = |d|. Without damping and rest length the force is k d, also at d = 0, otherwise
+    SingularError for |d| <= 1e-9 m; with traced numbers the Program raises it.
     """
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k

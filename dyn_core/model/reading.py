@@ -105,10 +105,7 @@ def complete_model(
 
 
 def _stem(path: Path) -> str:
-    """Return the name of a file without its suffix.
-
-    The double suffixes .urdf.xacro and .xml.xacro are removed as a whole.
-    """
+    """Return a file's name without its suffix, .urdf.xacro or .xml.xacro as a whole."""
     inner = Path(path.stem)
     whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
     return inner.stem if whole else path.stem

@@ -144,17 +144,7 @@ def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
 def _pair_rules(
     where: str, rules: Entry, before: PairRules, names: list[str]
 ) -> PairRules:
-    """Return the pair rules with the sidecar's rules, which override earlier ones.
-
-    Args:
-        where: Name of the section in messages.
-        rules: Section `pairs` of the sidecar.
-        before: Earlier rules.
-        names: Names of all links.
-
-    Raises:
-        ModelError: Unknown link, a link paired with itself, or a pair in both lists.
-    """
+    """Return the pair rules with the sidecar's rules, which override earlier ones."""
     allow, deny = (
         _pairs(f"{where}: {key}", rules.get(key, ()), names)
         for key in ("allow", "deny")
@@ -169,15 +159,7 @@ def _pair_rules(
 def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) -> None:
     """Add the shapes of an entry to a link of the builder, or replace its shapes.
 
-    Args:
-        where: Name of the entry in messages.
-        builder: Its shapes of the link are changed; it has no findings.
-        link: Name of the link, which is not checked.
-        entry: List of shapes to be added, or a mapping with `add` or `replace`.
-
-    Raises:
-        ModelError: A mapping does not have exactly one of add and replace, or a shape
-            is invalid.
+    The entry is a list of shapes to be added, or a mapping with `add` or `replace`.
     """
     if isinstance(entry, Mapping):
         if len(entry) != 1:
@@ -195,15 +177,9 @@ def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) 
 def _pairs(
     where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
-    """Return pairs of links as a set of sets; (`*`, `*`) becomes a set of one name.
+    """Return pairs of names (or `*`, `world`) as sets; (`*`, `*`) becomes one name.
 
-    Args:
-        where: Name of the list in messages.
-        pairs: Pairs of names, which may be `*` and `world`.
-        names: Names of all links.
-
-    Raises:
-        ModelError: Unknown link, or a pair of a link with itself.
+    A pair of a link with itself is refused.
     """
     for pair in pairs:
         a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in pair)

@@ -268,17 +268,7 @@ def apply(description: Description, extras: Extras) -> Description:
 
 
 def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
-    """Return the point spring of an entry.
-
-    Args:
-        where: Name of the entry in messages.
-        name: Name of the spring if the entry has none.
-        entry: Attributes of PointSpring.
-
-    Raises:
-        ModelError: Stiffness and damping are 0, or there is a rest length without
-            stiffness.
-    """
+    """Return the point spring of an entry; its name is `name` if the entry has none."""
     spring = PointSpring(**{"name": name, **entry})
     if not spring.stiffness and not spring.damping:
         raise ModelError(
@@ -297,10 +287,7 @@ def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
 def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
     """Return name and rule of each follower of a gear; the first joint is the leader.
 
-    Without a key, ratios are 1 and offsets 0. Raises ModelError for repeated joints,
-    for ratio with ratios or offset with offsets, or a list without one entry for each
-    follower; `where` names the gear in the message. Whether the joints exist is not
-    checked.
+    Whether the joints exist is not checked.
     """
     leader, *names = entry["joints"]
     if len({leader, *names}) <= len(names):
@@ -320,16 +307,6 @@ def _one_each(
 
     They come from the key `one`, which is shared, from the list with the key `one` +
     "s", or are `default`.
-
-    Args:
-        where: Name of the gear in messages.
-        entry: Entry of the gear.
-        one: ratio or offset.
-        count: Number of followers.
-        default: Value if the entry has neither key.
-
-    Raises:
-        ModelError: Both keys are present, or the list has another length.
     """
     many = f"{one}s"
     if one in entry and many in entry:
@@ -344,10 +321,7 @@ def _one_each(
 
 
 def _refuse_fixed(where: str, spec: JointSpec) -> None:
-    """Raise ModelError if a joint is fixed: the entry would have no effect.
-
-    `where` names the entry in the message.
-    """
+    """Raise ModelError if a joint is fixed: the entry would have no effect."""
     if spec.kind == "fixed":
         raise ModelError(
             f"{where}: joint '{spec.name}' is fixed, which this does not change;"
@@ -359,14 +333,8 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
     """Raise ModelError for keys that have no effect on a joint of its kind.
 
-    For a joint that is fixed after the change, `type` must be the only key. For others,
-    each of the keys axis, pitch, axes and factors must belong to the kind after the
-    change; other keys are valid.
-
-    Args:
-        where: Name of the entry in messages.
-        spec: Joint before the change.
-        entry: Changes of the sidecar; its type, if present, replaces the joint's.
+    `spec` is the joint before the change. If it is fixed after it, `type` must be the
+    only key; else axis, pitch, axes and factors must belong to the new kind.
     """
     kind = entry.get("type", spec.kind)
     if kind == "fixed":
@@ -386,18 +354,9 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
 def _changes(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
     """Return the attributes of JointSpec that an entry changes, with their new values.
 
-    `type` sets `kind`; one other than revolute, prismatic and helical removes the
-    position limits. `friction`, one number or (positive, negative direction), sets
-    friction, the mean, and friction_asymmetry, half the difference. `plug` sets
-    plug_xyz and plug_rpy; `factors` become JointSpecs.
-
-    Args:
-        where: Name of the entry in messages.
-        spec: Joint before the change.
-        entry: Changes, checked by the table JOINT or FACTOR.
-
-    Raises:
-        ModelError: A key has no effect on a joint of this kind.
+    A `type` other than revolute, prismatic and helical removes the position limits.
+    `friction`, one number or (positive, negative direction), sets friction, the mean,
+    and friction_asymmetry, half the difference.
     """
     _refuse_geometry(where, spec, entry)
     changes = dict(entry)

@@ -157,10 +157,7 @@ def _triple(values: Parsed) -> tuple[float, float, float]:
 
 
 def _pose(element: Parsed) -> tuple[tuple, tuple]:
-    """Return xyz [m] and rpy [rad] of an <origin>, three floats each.
-
-    They are zeros where the element, or one of its attributes, is None.
-    """
+    """Return xyz [m] and rpy [rad] of an <origin>, zeros where it has none."""
     if element is None:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     return _triple(element.xyz), _triple(element.rpy)
@@ -169,16 +166,6 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
 def _add_collisions(
     builder: DescriptionBuilder, link: str, geometry: Sequence[Geometry]
 ) -> None:
-    """Add the collision shapes of a link to the builder.
-
-    An invalid shape becomes a warning, or a ModelError if the builder's findings are
-    strict.
-
-    Args:
-        builder: Gets the shapes.
-        link: Name of the link.
-        geometry: Shapes of the link; visual ones are ignored.
-    """
     collisions = [item for item in geometry if item.role == "collision"]
     for k, item in enumerate(collisions, 1):
         where = f"link '{link}': <collision> {k}: <{item.shape}>"
@@ -191,9 +178,6 @@ def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
 
     Moments are rotated into the axes of the link's frame. Links with the same
     <inertial> object share one result.
-
-    Args:
-        parts: <inertial> of each link, as read by urdf-parser-py, or None.
     """
     distinct = {id(part): part for part in parts if part is not None}
     rows = np.array([_inertia_row(part) for part in distinct.values()], float)
@@ -208,10 +192,10 @@ def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
 
 
 def _inertia_row(part: Parsed) -> tuple[float, ...]:
-    """Return 13 numbers of an <inertial>: mass, xyz, rpy and moments.
+    """Return mass, xyz, rpy, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of an <inertial>.
 
-    The moments are Ixx, Ixy, Ixz, Iyy, Iyz, Izz [kg·m²] in the axes of its <origin>.
-    Numbers of an absent <origin> or <inertia> are zeros; the mass must be present.
+    The moments are in the axes of its <origin>. Numbers of an absent <origin> or
+    <inertia> are zeros; the mass must be present.
     """
     xyz, rpy = _pose(part.origin)
     I, six = part.inertia, (0.0,) * 6
@@ -228,18 +212,9 @@ def _add_joint(
 ) -> None:
     """Add a joint to the builder, with defaults for omitted elements.
 
-    The default axis is x. A velocity or added limit of 0 means none. Only revolute and
-    prismatic joints get limits of position: 0 for an omitted lower or upper; none
-    without <limit>, which is a warning, or if they contradict each other.
-
-    Args:
-        builder: Gets the joint.
-        joint: The <joint>, as read by urdf-parser-py.
-        added: Limits of URDF 1.2 (acceleration, deceleration, jerk) by name.
-        findings: Collects a warning for missing limits.
-
-    Raises:
-        ModelError: Limits contradict each other and `findings` is strict.
+    A velocity or added limit (URDF 1.2, by name) of 0 means none. Only revolute and
+    prismatic joints get limits of position; none, with a warning, without <limit> or if
+    they contradict each other.
     """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)

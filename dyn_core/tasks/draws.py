@@ -21,10 +21,9 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def _check_bounds(draw: Any, lowest: float = -np.inf, dimensions: int = 0) -> None:
-    """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers.
+    """Refuse bounds unless lowest <= draw.low <= draw.high, all finite numbers.
 
-    Each bound is a number or, with dimensions=1, a sequence that is not empty;
-    sequences are compared entry by entry.
+    Each is a number or, with dimensions=1, a sequence that is not empty.
     """
     try:
         low, high = (float_array("bound", x, "") for x in (draw.low, draw.high))
@@ -185,14 +184,8 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
 def _check_friction(model: Model, path: str, draw: Any, numbers: np.ndarray) -> None:
     """Refuse dry friction that would drive a joint in one direction.
 
-    Args:
-        model: Robot.
-        path: Path of any parameter; others than JOINT.friction pass.
-        draw: Its distribution; others than Uniform and UniformFactor pass.
-        numbers: The robot's numbers of the parameter, (entries,).
-
-    Raises:
-        ModelError: The least friction is below the joint's friction_asymmetry.
+    It must not be below friction_asymmetry. Other parameters, and other distributions
+    than Uniform and UniformFactor, pass.
     """
     joint, _, what = path.rpartition(".")
     if what != "friction" or not isinstance(draw, (Uniform, UniformFactor)):
@@ -212,8 +205,7 @@ def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[st
     """Return the paths that a path `*.KIND` stands for: of each part that has it.
 
     Left out are paths in `values`, and of parameters of links those of links fixed to
-    the base; the list may be empty. Raises ModelError if no part of the robot has this
-    parameter.
+    the base; the list may be empty. Refused if no part of the robot has this parameter.
     """
     kind, known = path[2:], parameter_paths.paths(model)
     split = (x.rpartition(".") for x in known)

@@ -218,16 +218,7 @@ def _of_joints(
 ) -> np.ndarray:
     """Return one number, shape (), or one for each joint, shape (joints,), as floats.
 
-    Args:
-        name: Name of the argument.
-        value: The number or numbers [SI].
-        joints: Names of the driven joints.
-        least: Smallest valid number.
-
-    Raises:
-        ShapeError, NonFiniteError: There is another number of them, or they are no
-            finite numbers.
-        SettingError: One is below `least`; names the joint.
+    Numbers below `least` are refused.
     """
     numbers = float_array(name, value, f"shape () or ({len(joints)},)")
     several = numbers.ndim > 0
@@ -253,9 +244,7 @@ def _finite(name: str, numbers: np.ndarray, joints: Sequence[str]) -> np.ndarray
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:
     """Return effort limits [N·m | N], (joints,); infinite where the robot's is not > 0.
 
-    Args:
-        model: Robot.
-        velocities: Indices of the joints in qd.
+    `velocities` are indices in qd.
     """
     limit = np.asarray(model.effort_limit, float)[velocities]
     return np.where(limit > 0, limit, np.inf)

@@ -89,17 +89,12 @@ class RobotProgram:
     def _moved(
         self, state: np.ndarray, before: RobotRows, action: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return new flat states after all substeps (rows, ns), and a mask (rows,).
+        """Return new flat states after all substeps, and a mask of rows that diverged.
 
-        The mask is True for rows that diverged in a substep. Such a row continues from
-        q and qd before the step with zero impulses, so that the functions of the task
-        get finite numbers if `state` is finite. Times advance by the interval of the
-        task; memory and parameters stay. Errors of these functions pass through.
-
-        Args:
-            state: Flat states, (rows, ns); unchanged.
-            before: The same states as RobotRows.
-            action: Clipped actions, (rows, na); they are stored in the new states.
+        Such a row continues from q and qd in `before` with zero impulses, so that the
+        functions of the task get finite numbers if `state` is finite. Times advance by
+        the interval of the task; memory and parameters stay. The clipped `action` is
+        stored in the new states.
         """
         task, part = self.task, self.task.layout
         after = state.copy()

@@ -147,14 +147,9 @@ class FreeStep:
 
 
 def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return arrays of values in the shapes of the last inputs of a Program.
+    """Return `values` (rows, size) in the shapes of the last inputs of a Program.
 
-    Args:
-        program: Program whose last len(values) inputs are the values.
-        values: Arrays (rows, size), in the order of these inputs.
-
-    Returns:
-        The arrays themselves; where the input is a scalar, a view (rows,) of column 0.
+    They are the arrays themselves; where the input is a scalar, a view of column 0.
     """
     ports = program.inputs[len(program.inputs) - len(values) :]
     return [x if port.shape else x[:, 0] for x, port in zip(values, ports, strict=True)]

@@ -212,10 +212,9 @@ class RobotTask:
 
     @cached_property
     def _minima(self) -> np.ndarray:
-        """Minimum of each number that follows the time in a flat state, (numbers,).
+        """Minimum of each number that follows the time in a flat state; -inf without.
 
-        They are in the order of `draws`, each path's minimum once for each of its
-        entries; -inf where there is none.
+        They are in the order of `draws`, each path's once for each of its entries.
         """
         minima = [kind_of(self.model, path).minimum for path in self.draws]
         return np.repeat(minima, list(self.value_sizes.values()))
@@ -434,19 +433,9 @@ class RobotTask:
             self._check_result("outside", (nv,), rows)
 
     def _check_result(self, name: str, row: tuple[int, ...], *arguments: Any) -> None:
-        """Call a function of the task for two rows, and check its result.
+        """Call a function of the task for two rows; its result must be (2, *row).
 
-        NaN as a result passes.
-
-        Args:
-            name: Name of the function.
-            row: Shape of its result for one row.
-            arguments: Its arguments.
-
-        Raises:
-            ModelError: The function raises an error that _named names, or its result
-                has a None or cannot be converted to floats.
-            ShapeError: The result is not (2, *row).
+        NaN as a result passes; None, and an error that _named names, is a ModelError.
         """
         inputs = "two rows"
         if len(arguments) > 1:
@@ -463,15 +452,7 @@ class RobotTask:
 
     @contextmanager
     def _named(self, name: str, inputs: str) -> Iterator[None]:
-        """Raise a ModelError for an error of a function of the task inside a block.
-
-        These are TypeError, ValueError, OverflowError, AttributeError and LookupError;
-        other errors pass.
-
-        Args:
-            name: Name of the function.
-            inputs: Its arguments, in words.
-        """
+        """Raise a ModelError for an error of a function of the task inside a block."""
         try:
             yield
         except (TypeError, ValueError, OverflowError, AttributeError, LookupError) as e:

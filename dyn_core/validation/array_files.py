@@ -84,24 +84,14 @@ def npz_arrays(file: Path, valid: str) -> dict[str, np.ndarray]:
 
 
 def _refused(file: Path, reason: str) -> SettingError:
-    """Return, without raising it, the SettingError that a file has invalid content.
-
-    Its one-line message is "FILE: no KIND that can be read: REASON".
-
-    Args:
-        file: Path of the file; KIND is its suffix in capitals.
-        reason: Reason, for the message.
-    """
+    """Return, without raising it, the SettingError that a file has invalid content."""
     kind = file.suffix[1:].upper()
     message = one_line(f"{file}: no {kind} that can be read: {reason}")
     return SettingError(message, "file")
 
 
 def _check_total(file: Path, total: int) -> None:
-    """Raise SettingError if `total` bytes of arrays are too many for the file.
-
-    The limit is the larger of SIZE and RATIO times the size of the file.
-    """
+    """Refuse `total` bytes of arrays above SIZE and RATIO times the file's size."""
     limit = max(SIZE, RATIO * file.stat().st_size)
     if total > limit:
         reason = f"its arrays have {total} bytes; valid: at most {limit}"
@@ -111,16 +101,8 @@ def _check_total(file: Path, total: int) -> None:
 def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
     """Return one array of an NPZ, after checking its header against its size.
 
-    Args:
-        file: Path of the file, for messages.
-        archive: The open ZipFile.
-        member: Entry of the array in it.
-
-    Raises:
-        SettingError: The member is encrypted, uses an unknown compression, holds Python
-            objects, or its shape needs more bytes than it has.
-        Exception: Errors of zipfile and NumPy, such as KeyError for an unknown version
-            of the format, pass through.
+    Errors of zipfile and NumPy, such as KeyError for an unknown version of the format,
+    pass through.
     """
     name = member.filename.removesuffix(".npy")
     if member.flag_bits & _ENCRYPTED:
@@ -198,9 +180,8 @@ def _rows(lines: TextIO) -> Iterator[list[str]]:
 def _csv_lines(file: Path) -> Iterator[TextIO]:
     """Context manager that yields an open CSV as text; errors become SettingErrors.
 
-    A byte-order mark is skipped. Errors are OSError, UnicodeDecodeError, csv.Error and
-    ValueError raised in the body of the `with` statement; a ValueError has the reason
-    alone, the SettingError names the file.
+    A byte-order mark is skipped. Errors of reading, and a ValueError of the body, which
+    has the reason alone, get the name of the file.
     """
     try:
         with file.open(newline="", encoding="utf-8-sig") as lines:
@@ -220,15 +201,8 @@ def _csv_lines(file: Path) -> Iterator[TextIO]:
 def _head(lines: TextIO) -> tuple[list[str], list[str]]:
     """Return (units, labels) of the columns; leave `lines` at the first row.
 
-    Units are an empty list if there is no line `# units:`.
-
-    Args:
-        lines: The open file, at its beginning; it is advanced.
-
-    Raises:
-        ValueError: The file has no labels, or others than commas between them, or the
-            numbers of units and labels differ.
-        csv.Error: A label is longer than csv.field_size_limit().
+    Units are an empty list if there is no line `# units:`. ValueError without labels,
+    with other separators than commas, or with another number of units.
     """
     units: list[str] = []
     while line := lines.readline():
@@ -250,16 +224,8 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers below the labels, (rows, columns); an empty cell is NaN.
 
-    Empty lines, lines of blanks and lines that begin with # are skipped.
-
-    Args:
-        lines: The open file, behind the labels; it is read to the end.
-        labels: Labels of the columns.
-
-    Raises:
-        ValueError: There is no row, a row has another number of cells than labels, or a
-            cell is no number.
-        csv.Error: A cell is longer than csv.field_size_limit().
+    Empty lines, lines of blanks and lines that begin with # are skipped. ValueError for
+    no row, another number of cells than labels, or a cell that is no number.
     """
     start = lines.tell()
     try:
@@ -280,20 +246,10 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
 
 
 def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return the numbers (rows, columns) cell by cell; an empty cell becomes NaN.
+    """Return the numbers as `_numbers`, cell by cell; an empty cell becomes NaN.
 
-    Empty lines, lines of blanks and lines that begin with # are skipped.
-
-    Args:
-        lines: The open file, behind the labels; it is read to the end.
-        labels: Labels of the columns.
-
-    Raises:
-        ValueError: There is no row, a row has another length than the labels, or a cell
-            is not a number; the message names the row, from 1, skipped lines not
-            counted, and the label of a bad cell.
-        csv.Error: A cell is longer than csv.field_size_limit(), or (Python 3.10) has a
-            character of value 0.
+    A ValueError names the row, from 1, skipped lines not counted, and the label of a
+    bad cell.
     """
     rows: list[list[float]] = []
     for row in _rows(lines):

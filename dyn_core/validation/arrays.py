@@ -47,10 +47,7 @@ def known_keywords(target: _Target) -> _Target:
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
-        """Call the target; raise SettingError for an unknown keyword.
-
-        So do more arguments by position than the target has.
-        """
+        """Call the target; SettingError for an unknown keyword or too many values."""
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
         if len(args) > most:
@@ -131,9 +128,7 @@ def is_finite(value: object) -> bool:
 def _numbers(values: Any) -> np.ndarray:
     """Return values as an array; NumPy must not guess at what is no number.
 
-    Raises:
-        TypeError: Text, a date, None among numbers, or masked entries.
-        ValueError: Rows of different lengths.
+    TypeError for text, a date, None or masked entries; ValueError for uneven rows.
     """
     array = np.asarray(values)
     entries = array.flat if array.dtype.kind == "O" else ()

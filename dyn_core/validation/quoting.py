@@ -32,10 +32,7 @@ _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def _unseen(x: str) -> bool:
-    """Return whether a character is invisible: not printable, category in _UNSEEN.
-
-    These are controls, formats, surrogates, and separators of lines or paragraphs.
-    """
+    """Return whether a character is invisible: not printable, category in _UNSEEN."""
     return not x.isprintable() and unicodedata.category(x) in _UNSEEN
 
 
@@ -47,12 +44,7 @@ def mended_name(name: str) -> str:
 
 
 def _visible(text: str, kept: str = "") -> str:
-    """Return text with Python escapes for invisible characters, except for `kept`.
-
-    Args:
-        text: Any text.
-        kept: Invisible characters that stay, such as line feeds.
-    """
+    """Return text with Python escapes for invisible characters, except for `kept`."""
     if text.isprintable():
         return text
     return "".join(ascii(x)[1:-1] if _unseen(x) and x not in kept else x for x in text)

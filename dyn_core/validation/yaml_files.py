@@ -143,8 +143,8 @@ def dump_yaml(data: Any, **choices: Any) -> str:
 def _reason(error: Exception) -> str:
     """Return the reason of an error of reading YAML, on one line, with its position.
 
-    The position is left out where the error has none. An error of neither YAML nor an
-    encoding has one of two fixed reasons: too many digits, or a type unlike its tag.
+    An error of neither YAML nor an encoding has one of two fixed reasons: too many
+    digits, or a type unlike its tag.
     """
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark
@@ -169,15 +169,7 @@ def _plain(problem: str) -> str:
 
 
 def _content(path: Any, what: str) -> tuple[bytes, str]:
-    """Return (content, path): at most SIZE + 1 bytes of a file, and its path as str.
-
-    Args:
-        path: Path of the file.
-        what: Kind of the file for error messages.
-
-    Raises:
-        ModelError: `path` is not a path, or the file cannot be read.
-    """
+    """Return at most SIZE + 1 bytes of a file, and its path; `what` is for errors."""
     try:
         where = os.fspath(path)
         with Path(where).open("rb") as file:
@@ -196,13 +188,11 @@ class _TooMuch(Exception):
 
 
 def _check_depth(depth: int) -> None:
-    """Raise _TooMuch if the nesting depth exceeds DEPTH."""
     if depth > DEPTH:
         raise _TooMuch(f"lists and mappings nested more than {DEPTH} deep; valid: less")
 
 
 def _check_count(values: int) -> None:
-    """Raise _TooMuch if the number of values exceeds VALUES."""
     if values > VALUES:
         raise _TooMuch(f"more than {VALUES} values, aliases expanded; valid: fewer")
 

@@ -80,18 +80,9 @@ def assemble_tree(build: Build) -> Tree:
 def _chain(
     description: Description, root: str, tip: str | None
 ) -> tuple[str, Sequence[JointSpec]]:
-    """Return the root link and the joints of a sub-chain, in the order of the file.
+    """Return the root link and the joints from root to tip, in the order of the file.
 
-    The joints are the ones on the path from `root` to `tip`, none if these are one
-    link. Without tip they are all joints of the description.
-
-    Args:
-        description: Robot.
-        root: First link.
-        tip: Last link, or None.
-
-    Raises:
-        ModelError: Unknown link, or `tip` is not below `root`.
+    Without tip these are all joints of the description.
     """
     names = [link.name for link in description.links]
     for link in (root, tip):
@@ -112,14 +103,8 @@ def _chain(
 def _note_gravity(build: Build, root: str, findings: Findings) -> None:
     """Add a warning if a fixed root is mounted turned, and gravity is the usual one.
 
-    Gravity is in the axes of the root: a part of a robot that is mounted turned has
-    another one than the whole robot. Any other gravity than (0, 0, -9.81) is taken as
+    Gravity is in the axes of the root. Any other gravity than (0, 0, -9.81) is taken as
     meant so. Moving joints above the root count at zero.
-
-    Args:
-        build: Choices.
-        root: First link.
-        findings: Collects the warning.
     """
     if build.root_joint != "fixed" or tuple(build.gravity) != USUAL_GRAVITY:
         return
@@ -143,10 +128,7 @@ def _note_gravity(build: Build, root: str, findings: Findings) -> None:
 
 
 def _note_odd_gravity(g: Sequence[float], findings: Findings) -> None:
-    """Add a warning if gravity g (3) [m/s²] is along +z, or above LARGE.
-
-    The first may be the sign of other libraries, the second another unit.
-    """
+    """Add a warning if g [m/s²] is along +z or above LARGE: another sign or unit."""
     value = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
     if math.hypot(*g) > LARGE:
         question = "is above that of any planet: is it meant in cm/s² or mm/s²?"
@@ -157,23 +139,10 @@ def _note_odd_gravity(g: Sequence[float], findings: Findings) -> None:
 
 
 class _Walk:
-    """Depth-first numbering of the tree, with one growing list per attribute of Tree.
+    """Depth-first numbering of the tree: `start` once, then `tree`.
 
-    Use: `start` once, then `tree`.
-
-    Args:
-        description: Robot.
-        joints: Joints of the description that belong to the tree.
-        made: Joint objects of the description by name.
-        build: Choices.
-        findings: Collects warnings.
-
-    Attributes:
-        parent, X, joint, specs, joint_mounts: By body, as in `append`; entry 0 is the
-            base.
-        frames: Frames by link.
-        locked: Names in build.lock that occurred so far.
-        waiting: Stack of joints to be passed: arguments of `pass_joint`.
+    Lists are by body, with the base as entry 0. `waiting` is a stack of arguments of
+    `pass_joint`; `locked` are the names in build.lock that occurred so far.
     """
 
     def __init__(
@@ -204,11 +173,6 @@ class _Walk:
 
         A floating root link is body 1, a fixed one belongs to the base (0). Links
         behind fixed or locked joints belong to the body before the joint.
-
-        Raises:
-            ModelError: root_joint is neither fixed nor floating; a lock names no moving
-                joint of the tree, is not nq finite numbers, or contradicts the lock of
-                the joint's leader.
         """
         kind = self.build.root_joint
         if not isinstance(kind, str) or kind not in ("fixed", "floating"):
@@ -233,11 +197,7 @@ class _Walk:
             raise ModelError(f"lock: {message}", unknown[0])
 
     def root_joint_name(self) -> str:
-        """Return the name of the floating root's joint.
-
-        It is ROOT_JOINT, with as many underscores appended, and then a warning in
-        `findings`, as it takes to differ from all joints of the description.
-        """
+        """Return ROOT_JOINT, or with a warning another name if a joint is called so."""
         name = unused_name(ROOT_JOINT, {*self.joints})
         if name != ROOT_JOINT:
             what = f"is in the file; the joint of the floating root is called '{name}'"
@@ -245,13 +205,7 @@ class _Walk:
         return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body, and push the joints below the link on `waiting`.
-
-        Args:
-            link: Name of the link.
-            body: Number of the body; 0 is the base.
-            X: Transform from the body's frame to the link's.
-        """
+        """Fix a link to a body, X from it, and push the joints below on `waiting`."""
         self.frames[link] = Frame(body, X, self.links[link].inertia)
         # `waiting` is a stack: reversed, the first joint of the file is numbered first.
         below = reversed(self.below.get(link, ()))
@@ -260,16 +214,8 @@ class _Walk:
     def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
         """Merge a fixed or locked joint, or add a moving one with its body, as `add`.
 
-        Either way its child link is placed with the joint's plug (see `plug`) at the
-        frame after the joint.
-
-        Args:
-            spec: Joint.
-            body: Number of the body of its parent link.
-            X: Transform from this body to the parent link.
-
-        Raises ModelError for a lock position that is not valid or contradicts the
-        locked leader, or if the numbers of the specification make no joint.
+        `body` carries the joint's parent link, X is from this body to the link. The
+        child link is placed with the joint's plug at the frame after the joint.
         """
         XJ = self.fixed_transform(spec)
         if XJ is not None:
@@ -284,12 +230,8 @@ class _Walk:
     def fixed_transform(self, spec: JointSpec) -> Transform | None:
         """Return the transform across a fixed or locked joint; None if the joint moves.
 
-        It is from the frame before to the frame after the joint. A follower of a locked
-        leader is locked, too; a fixed joint that is replaced by the user's joint moves.
-        A name in build.lock is added to `locked`.
-
-        Raises ModelError for a lock position that is not valid or contradicts the
-        locked leader, or if the numbers of the specification make no joint.
+        A follower of a locked leader is locked, too; a fixed joint that is replaced by
+        the user's joint moves. A name in build.lock is added to `locked`.
         """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
@@ -306,10 +248,10 @@ class _Walk:
         return joint.X(position)
 
     def note_beyond_limits(self, spec: JointSpec, joint: Joint, q: Vector) -> None:
-        """Add a warning if a lock at q (nq) is beyond its joint's limits by over 0.01.
+        """Add a warning if a lock at q is beyond its limits by over 0.01 [rad | m].
 
-        The unit is [rad | m]. There is a warning, too, if it is an angle above 4 pi
-        that no limit bounds. Joints of several coordinates are not checked.
+        An angle above 4 pi that no limit bounds is a warning, too. Joints of several
+        coordinates are not checked.
         """
         if joint.nv != 1:
             return
@@ -324,12 +266,7 @@ class _Walk:
             self.findings.note("", "", turns("lock", "the lock", spec.name, x))
 
     def joint_of(self, spec: JointSpec) -> Joint:
-        """Return the Joint object of a specification.
-
-        It is the user's joint of the same name (build.joints), else the one in `made`,
-        the same in each call, else a new one. Only for the latter, ModelError is raised
-        if the numbers of the specification make no joint.
-        """
+        """Return the joint of build.joints, else the one in `made`, else a new one."""
         replacement = self.build.joints.get(spec.name)
         if replacement is not None:
             return replacement
@@ -338,21 +275,14 @@ class _Walk:
     def placement(self, spec: JointSpec, mount: Transform) -> Transform:
         """Return the transform from a body to the frame before a joint.
 
-        Args:
-            spec: Joint.
-            mount: Transform from the body to the joint's parent link.
+        `mount` is from the body to the joint's parent link.
         """
         if mount is Transform.identity() and spec.name in self.placed:
             return self.placed[spec.name]
         return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
-        """Return a follower's position by the lock of its nearest locked leader, (nq,).
-
-        None if the joint follows no locked joint.
-
-        Raises ModelError if the lock position of the leader is not nq finite numbers.
-        """
+        """Return a follower's position (nq,) by its nearest locked leader, or None."""
         for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
                 spec = self.joints[leader]
@@ -363,10 +293,7 @@ class _Walk:
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
         """Yield name, ratio and offset of each leader of a joint, nearest first.
 
-            q = ratio q_leader + offset
-
-        holds for the whole chain of rules up to this leader. Nothing is yielded for a
-        joint that follows no other.
+        q = ratio q_leader + offset holds for the whole chain of rules up to it.
         """
         rule = spec.mimic
         ratio: Matrix | None = None
@@ -383,14 +310,8 @@ class _Walk:
     def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
         """Add the body of a moving joint, then place the link it carries.
 
+        `parent` carries the joint's parent link, `mount` is from this body to the link.
         A driven joint gets an additional body without mass in between.
-
-        Args:
-            spec: Joint.
-            parent: Number of the body of its parent link.
-            mount: Transform from this body to the parent link.
-
-        Raises ModelError if the numbers of the specification make no joint.
         """
         X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)
@@ -407,11 +328,8 @@ class _Walk:
     ) -> None:
         """Append a body to all lists.
 
-        Args:
-            spec, joint: Joint that carries it.
-            parent: Number of the parent.
-            mount: Transform from the parent to the link the joint is on.
-            X: Transform from the parent to the frame before the joint.
+        From its parent, `mount` leads to the link the joint is on, X to the frame
+        before the joint.
         """
         self.parent.append(parent)
         self.joint.append(joint)
@@ -424,8 +342,6 @@ class _Walk:
 
         `start` must have run. Position limits of followers that do not fit become
         warnings in `findings`.
-
-        Raises ModelError if a leader is outside the sub-chain, fixed or locked.
         """
         leader = self.leaders()
         specs = self.specs[1:]
@@ -440,10 +356,7 @@ class _Walk:
         columns.setflags(write=False)  # model.lower[0] = 0 would change half of it
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
-            """Return `get` of each joint's specification by body, as Vectors.
-
-            The value is repeated for each coordinate; entry 0 is empty.
-            """
+            """Return `get` by body, repeated for each coordinate; entry 0 is empty."""
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
             return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
@@ -483,7 +396,7 @@ class _Walk:
     def rests(self) -> tuple[Vector, ...]:
         """Return by body the coordinates at which the joint's spring is slack.
 
-        Each Vector has nv numbers [rad | m], followers included; entry 0 is empty.
+        Followers are included; entry 0 is empty.
         """
         rows = []
         for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
@@ -495,9 +408,7 @@ class _Walk:
         """Return by body the Lead of its joint: independent body and total rule.
 
         An independent joint leads itself, with ratio None; entry 0 is the base's.
-
-        Raises:
-            ModelError: A leader is outside the sub-chain, or fixed or locked.
+        ModelError for a leader outside the sub-chain, or fixed or locked.
         """
         number = {spec.name: i for i, spec in enumerate(self.specs)}
         leads: dict[str, Lead] = {}
@@ -521,17 +432,11 @@ class _Walk:
     def limits(
         self, i: int, leader: Sequence[Lead], numbers: Sequence[int]
     ) -> list[tuple[float, float, float, float]]:
-        """Return (lower, upper, velocity, effort) of each coordinate of a joint.
+        """Return (lower, upper, velocity, effort) of each coordinate of joint i.
 
-        If it has one coordinate, position and velocity limits of its followers bound
-        its own; position limits of followers that leave no range are ignored, with a
-        warning in `findings`. If it has several coordinates, its position limits are
-        infinite, and followers are ignored.
-
-        Args:
-            i: Body that the joint carries; the joint is independent.
-            leader: By body: leader and rule of its joint.
-            numbers: Bodies whose joints follow it.
+        Limits of its followers (`numbers`) bound a joint of one coordinate; position
+        limits that leave no range are ignored with a warning. A joint of several
+        coordinates has no position limits and ignores followers.
         """
         spec, n = self.specs[i], self.joint[i].nv
         if n != 1:
@@ -554,8 +459,7 @@ class _Walk:
 def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
     """Return by joint name the transform from the parent link to the joint's socket.
 
-    Joints whose placement has numbers that are not floats, such as symbols, are left
-    out.
+    Joints whose placement has other numbers than floats, such as symbols, are left out.
     """
     numbers = {joint.name: (*joint.xyz, *joint.rpy) for joint in joints}
     plain = {k: x for k, x in numbers.items() if all(type(y) is float for y in x)}
@@ -564,12 +468,7 @@ def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
 
 
 def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
-    """Return the Lead of a follower.
-
-    Args:
-        rule: Rule of the follower.
-        lead: Lead of the joint that the rule names.
-    """
+    """Return the Lead of a follower, by its rule and the Lead of the joint it names."""
     if lead.ratio is None:
         return Lead(lead.body, rule.ratio, rule.shift)
     offset = rule.ratio @ lead.offset + rule.shift
@@ -589,15 +488,9 @@ def plug(spec: JointSpec) -> Transform:
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
-    """Return a user's lock position of a joint as a Vector, nq, quaternions normalised.
+    """Return a user's lock position [rad | m], nq, with quaternions normalised.
 
-    Args:
-        spec, joint: Description and object of the joint that is locked.
-        value: Position of the user, nq numbers in any shape [rad | m].
-
-    Raises:
-        ModelError: `value` is None or does not consist of nq finite numbers, or a
-            quaternion is zero.
+    `value` has nq finite numbers in any shape, else ModelError.
     """
     try:
         q = np.ravel(np.asarray(value, float))
@@ -620,13 +513,7 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
 def _check_rule(spec: JointSpec, position: Vector, ruled: np.ndarray | None) -> None:
     """Check that the locked position of a follower agrees with its locked leader.
 
-    Args:
-        spec: Follower.
-        position: Its locked position, nq.
-        ruled: Position by its rule, (nq,); None if its leader is not locked.
-
-    Raises:
-        ModelError: They differ by more than 1e-6, absolute plus relative.
+    `ruled` is the position by its rule, None if its leader is not locked.
     """
     if ruled is None or np.allclose(np.array(list(position)), ruled, 1e-6, 1e-6):
         return

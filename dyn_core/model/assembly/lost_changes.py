@@ -46,10 +46,9 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Return whether the numbers in two nested values differ at all, or in their count.
+    """Return whether the numbers in two nested values differ, or their count.
 
-    The values are nested tuples, lists, Vectors, transforms and inertias; their nesting
-    is not compared, and None is passed over. True also if a number is NaN or a symbol.
+    Nesting is not compared. True also if a number is NaN or a symbol.
     """
     try:
         return not np.array_equal(list(_flat(one)), list(_flat(other)))
@@ -58,10 +57,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _flat(value: Any) -> Iterator[float]:
-    """Yield all numbers in nested tuples, lists, Vectors, transforms and inertias.
-
-    None is passed over. Raises TypeError for a symbol.
-    """
+    """Yield all numbers in nested values, without None; TypeError for a symbol."""
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
         value = [getattr(value, x) for names in slots for x in names] or value

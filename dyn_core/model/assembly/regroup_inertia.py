@@ -55,17 +55,10 @@ def _known(*numbers: Scalar) -> bool:
 
 
 def _axis_parts(I: RigidInertia, k: int) -> tuple[RigidInertia, RigidInertia]:
-    """Split an inertia into a remainder and the part that lies on coordinate axis k.
+    """Split an inertia about the body's origin into a remainder and a part on axis k.
 
     The part on the axis has all mass, its moment along the axis, and the second moment
     P_kk = (I_ii + I_jj - I_kk) / 2. The remainder has exactly I_kk = I_ii + I_jj.
-
-    Args:
-        I: Inertia about the body's origin.
-        k: Axis, 0, 1 or 2.
-
-    Returns:
-        The remainder, and the part on the axis.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     full = [list(row) for row in I.I.full().rows]

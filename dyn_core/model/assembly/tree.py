@@ -255,11 +255,7 @@ class Tree:
             )
 
     def _turns_end(self, lead: int) -> str:
-        """Return why a whole turn of an independent joint changes the position, or "".
-
-        Args:
-            lead: Body of the joint.
-        """
+        """Return why a whole turn of joint `lead` changes the position, or ""."""
         for i in self.bodies:
             if self.leader[i].body != lead:
                 continue

@@ -83,10 +83,7 @@ def check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _no_cycle(description: Description, roots: Sequence[str]) -> None:
-    """Raise ModelError if a link is not below one of `roots`: it is in a cycle.
-
-    `roots` are the links that are no joint's child.
-    """
+    """Raise ModelError if a link is not below one of `roots`: it is in a cycle."""
     below: dict[str, list[str]] = {}
     for joint in description.joints:
         below.setdefault(joint.parent, []).append(joint.child)
@@ -108,10 +105,6 @@ def _check_joint(joint: JointSpec) -> Joint | None:
     """Check one joint and its factors; return its Joint object, None if it is fixed.
 
     The spring of a fixed joint is not checked, its numbers and limits are.
-
-    Raises:
-        ModelError: Unknown type, a number, limit, axis or spring that is not valid, or
-            a product without factors or with a fixed one.
     """
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:
@@ -144,11 +137,7 @@ _NUMBERS = (
 
 
 def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
-    """Return the numbers of a joint that must be finite, in tuples by meaning.
-
-    They are xyz, rpy, plug xyz, plug rpy, axis, pitch, all axes, damping, friction
-    (mean, asymmetry, speed), armature, effort limit, Stribeck (force, speed).
-    """
+    """Return the numbers of a joint that must be finite, in the order of _NUMBERS."""
     return (
         joint.xyz,
         joint.rpy,
@@ -166,11 +155,7 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 
 
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
-    """Raise ModelError for the first number that is not finite, if there is one.
-
-    `numbers` are the tuples of the joint's numbers that `_numbers` returns; the message
-    names the tuple. Of the limits, only that of effort is among them.
-    """
+    """Raise ModelError for the first of `_numbers` that is not finite, if any."""
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):
             name = joint.name
@@ -178,16 +163,6 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Check the limits and resistances of a joint.
-
-    Raises:
-        ModelError: Damping, friction (in one direction), armature, stribeck, or the
-            limit of effort, velocity, acceleration, deceleration or jerk is negative or
-            NaN; friction_speed or stribeck_speed is not positive; lower > upper, or one
-            of them is NaN;
-            swing is not positive, or lower > upper in twist; or a joint that is not
-            spherical or ball_rpy has a finite swing or twist limit.
-    """
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",
@@ -245,11 +220,7 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Raise ModelError for an axis shorter than 1e-9, or wrong universal axes.
-
-    A universal joint needs exactly two axes, whose cross product is not shorter than
-    1e-9. Kinds without an axis pass.
-    """
+    """Raise ModelError for an axis shorter than 1e-9, or parallel universal axes."""
     axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
     if joint.kind not in (*_WITH_AXIS, "universal"):
         return
@@ -271,13 +242,7 @@ def _check_axes(joint: JointSpec) -> None:
 
 
 def _check_numbers(joint: JointSpec) -> Joint:
-    """Return the Joint object of a specification, after checks of its spring.
-
-    Raises:
-        ModelError: The joint cannot be created, its stiffness is NaN, infinite or below
-            0, rest is neither a finite number nor a tuple of nv finite numbers, or it
-            has a spring and quaternions.
-    """
+    """Return the Joint object of a specification, after checks of its spring."""
     name = joint.name
     try:
         made = make_joint(joint)

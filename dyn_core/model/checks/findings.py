@@ -82,11 +82,6 @@ def _sentence(kind: str, what: str, names: list[str]) -> str:
 
     It is "joints 'a', 'b': WHAT", with each name once, and of more than three names the
     number of the others; for the whole robot WHAT, or "WHAT, 2 times".
-
-    Args:
-        kind: link, joint or another noun; empty for the whole robot.
-        what: The finding.
-        names: Names of the elements, or one entry for each repetition.
     """
     if not kind:
         return what if len(names) == 1 else f"{what}, {len(names)} times"

@@ -42,23 +42,12 @@ def bounded_range(
 
 
 def _common(ranges: Sequence[Range]) -> Range:
-    """Return the intersection of ranges, all (low, high); low > high if it is empty.
-
-    ValueError without ranges.
-    """
+    """Return the intersection of ranges, all (low, high); low > high if it is empty."""
     return max(low for low, _ in ranges), min(high for _, high in ranges)
 
 
 def _leaves_range(bounded: Range, limits: Range) -> bool:
-    """Return whether the leader keeps a range wider than rounding.
-
-    Rounding is 1e-9 of its larger absolute end, at least 1e-12 [rad | m].
-
-    Args:
-        bounded: Limits of the leader, bounded by followers.
-        limits: Its own limits; if `bounded` equals them, the result is true even for a
-            single point.
-    """
+    """Return whether the leader keeps its limits, or a range wider than rounding."""
     low, high = bounded
     if bounded == limits:
         return True
@@ -68,9 +57,7 @@ def _leaves_range(bounded: Range, limits: Range) -> bool:
 def _warning(leader: JointSpec, followers: Sequence[tuple[JointSpec, Range]]) -> str:
     """Return the text of the warning about followers whose limits are ignored.
 
-    Args:
-        leader: Joint that is followed.
-        followers: Each of them, and the range (low, high) that it leaves the leader.
+    Each follower comes with the range (low, high) that it leaves the leader.
     """
     parts = [
         f"'{joint.name}' [{joint.lower:g}, {joint.upper:g}] (for the leader"

@@ -74,16 +74,12 @@ def changed_inertias(tree: Tree) -> tuple[str, ...]:
 
 
 def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
-    """Yield the index of each link with an unphysical inertia, and the reason.
+    """Yield the index of each link with an unphysical inertia, and why, in order.
 
-    Links come in order, each at most once. The reason is a principal moment about the
-    centre of mass that is negative, or else larger than the sum of the others, by more
-    than 1e-9 (TRIANGLE) of the largest moment and more than 1e-12 m c²; for mass 0, any
-    moment that is not 0 (m c is ignored).
-
-    Args:
-        table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,
-            all finite, m >= 0.
+    Rows of the table are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's
+    origin. A principal moment about the centre of mass must not be negative, nor exceed
+    the sum of the others, by more than 1e-9 (TRIANGLE) of the largest moment and more
+    than 1e-12 m c²; for mass 0 all moments must be 0 (m c is ignored).
     """
     m, h = table[:, 0], table[:, 1:4]
     c = np.divide(h, m[:, None], out=np.zeros_like(h), where=m[:, None] > 0)
@@ -145,10 +141,9 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
 def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
     """Return by body the inertias along its joint, and the size of the carried inertia.
 
-    The first is a list of floats, one for each coordinate: the largest in POSITIONS
-    positions, without armature [kg·m² | kg]. The second is, in the same positions, the
-    largest moment or, if larger, the mass of the composite inertia. Entry 0 is [] in
-    the first list and 0.0 in the second.
+    The first has for each coordinate the largest in POSITIONS positions, without
+    armature [kg·m² | kg]; the second the largest moment or, if larger, the mass of the
+    composite inertia in these positions. Entries 0 are [] and 0.0.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
@@ -181,10 +176,7 @@ def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
 
 
 def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
-    """Return n inertias as matrices (n, 6, 6), [[I, [h]], [[h].T, m]], h = m c.
-
-    Moments and h are about the origin of the inertia's frame.
-    """
+    """Return n inertias about their origins, (n, 6, 6), [[I, [m c]], [[m c].T, m]]."""
     ten = np.array([body.parameters for body in inertias], float).reshape(-1, 10)
     M = np.zeros((len(ten), 6, 6))
     M[:, :3, :3] = ten[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
@@ -195,11 +187,9 @@ def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
 
 
 def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return n transforms as matrices (n, 6, 6) for motions, [[E, 0], [-E [r], E]].
+    """Return n transforms as (n, 6, 6) for motions, [[E, 0], [-E [r], E]].
 
-    Args:
-        E: Coordinate rotations, (n, 3, 3).
-        r: Positions of the new origin in the old frame, (n, 3) [m].
+    E (n, 3, 3) rotate coordinates, r (n, 3) [m] are new origins in the old frame.
     """
     X = np.zeros((len(E), 6, 6))
     X[:, :3, :3] = X[:, 3:, 3:] = E
@@ -282,11 +272,7 @@ def joints_in_loops(tree: Tree) -> set[str]:
 
 
 def _supports(tree: Tree, link: str | None) -> set[int]:
-    """Return the bodies from a link's body to the base, without the base.
-
-    The set is empty for a link of the base, and for None, the base itself. ModelError
-    for an unknown link.
-    """
+    """Return the bodies from a link's (None: the base) to the base, itself left out."""
     i, bodies = 0 if link is None else tree.frame(link).body, set()
     while i:
         bodies.add(i)

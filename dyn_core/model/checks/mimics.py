@@ -38,10 +38,6 @@ def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
 
     It leads nowhere if its leader does not exist or is fixed, or if the leaders form a
     circle through the joint itself. The result is None for a joint without a rule.
-
-    Args:
-        name: Name of the joint.
-        specs: All joints by name.
     """
     rule = specs[name].mimic
     if rule is None:
@@ -97,16 +93,7 @@ def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> Non
 def _check_rule(
     follower: JointSpec, rule: Mimic, joints: Mapping[str, JointSpec]
 ) -> JointSpec:
-    """Return the leader of a follower.
-
-    Args:
-        follower: Joint with the rule.
-        rule: Rule of the follower.
-        joints: All joints by name.
-
-    Raises:
-        ModelError: Ratio or offset is not finite, or the leader does not exist.
-    """
+    """Return the leader of a follower, if it exists and the rule is finite."""
     numbers = [x for row in rule.ratio.rows for x in row] + list(rule.shift)
     if not all(math.isfinite(x) for x in numbers):
         raise ModelError(f"joint '{follower.name}': mimic is not finite", follower.name)
@@ -123,15 +110,9 @@ def _check_rule(
 def _check_ratio(
     follower: JointSpec, rule: Mimic, leader: JointSpec, replaced: Mapping[str, Joint]
 ) -> None:
-    """Check that a rule fits its two joints.
+    """Refuse a rule of fixed joints or quaternions, or one of another size than theirs.
 
-    Args:
-        follower, rule, leader: Follower, its rule, and the joint that the rule names.
-        replaced: Joint objects of the user by name.
-
-    Raises:
-        ModelError: One of the joints is fixed or has quaternions, or ratio or offset
-            have another size than (nv of the follower, nv of the leader) and nv.
+    `replaced` are the joint objects of the user by name.
     """
     sizes = []
     for joint in (follower, leader):

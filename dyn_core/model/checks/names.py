@@ -46,10 +46,7 @@ def with_mended_names(build: Build) -> Build:
 
 
 def _names(description: Description) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of every named element of a description.
-
-    The kind is robot, link, joint, loop or spring.
-    """
+    """Yield kind (robot, link, joint, loop, spring) and name of all named elements."""
     yield "robot", description.name
     for link in description.links:
         yield "link", link.name
@@ -87,10 +84,7 @@ def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
 
 
 def _joint(joint: JointSpec) -> JointSpec:
-    """Return a copy of a joint with underscores for characters that do not print.
-
-    They are replaced in the joint's name and in the names of its links and leader.
-    """
+    """Return a joint with underscores for invisible characters in all its names."""
     rule = joint.mimic
     return replace(
         joint,

@@ -20,10 +20,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
 def _basis() -> np.ndarray:
-    """Return the matrices dJ/d(parameter) of the ten parameters, (10, 4, 4).
-
-    The parameters are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
-    """
+    """Return dJ/d(m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz), (10, 4, 4)."""
     basis = np.zeros((10, 4, 4))
     basis[0, 3, 3] = 1.0
     for k in range(3):

@@ -13,15 +13,7 @@ from dyn_core.validation import ByName, Quantity
 
 
 def _refuse_several(tree: Tree, name: str, what: str) -> None:
-    """Raise ModelError if a moving joint does not have exactly one coordinate.
-
-    Names of no moving joint pass.
-
-    Args:
-        tree: Robot.
-        name: Name of the joint.
-        what: position or velocity, for the message.
-    """
+    """Raise ModelError if a moving joint does not have exactly one coordinate."""
     if name in tree.names and tree.joint[i := tree.body_of_joint(name)].nv != 1:
         array, slices = ("q", "q") if what == "position" else ("qd", "v")
         raise ModelError(

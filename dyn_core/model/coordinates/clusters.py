@@ -115,10 +115,6 @@ def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
 
     Their common ancestor is included only if it is i or j. The bodies must be in one
     cluster.
-
-    Args:
-        parent: By body: its parent.
-        i, j: Follower and leader.
     """
     above_i, above_j = _ancestors(parent, i), _ancestors(parent, j)
     common = max(set(above_i) & set(above_j))
@@ -127,10 +123,7 @@ def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
 
 
 def _ancestors(parent: Sequence[int], i: int) -> list[int]:
-    """Return body i and its ancestors, the base (0) last.
-
-    `parent` has the parent of each body, by body.
-    """
+    """Return body i and its ancestors, the base (0) last."""
     bodies = [i]
     while i:
         i = parent[i]
@@ -139,15 +132,10 @@ def _ancestors(parent: Sequence[int], i: int) -> list[int]:
 
 
 def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str:
-    """Return the kind of a cluster.
+    """Return the kind of a cluster, whose bodies are in `group`, parents first.
 
     single: one body. With one leader, parallel: all on one parent; series: each on the
     one before. general: any other.
-
-    Args:
-        parent: By body: its parent.
-        leader: By body: the body whose coordinates it has.
-        group: Bodies of the cluster, parents first.
     """
     if len(group) == 1:
         return "single"
@@ -185,12 +173,8 @@ def _cluster_joint(
 ) -> ClusterJoint:
     """Return the generalised joint of one cluster: how its coordinates move its bodies.
 
-    Args:
-        tree: Robot.
-        cluster: Cluster.
-        X: By body: transform from its parent, at the present position.
-        S: By body: motion subspace of its joint.
-        tolerances: By body and coordinate: pivot tolerances.
+    X, S and tolerances are by body: transform from the parent, motion subspace of the
+    joint, pivot tolerances of its coordinates.
     """
     tops = [i for i in cluster.bodies if tree.parent[i] == cluster.parent]
     X_in = X[tops[0]] if len(tops) == 1 else Transform.identity()
@@ -229,24 +213,15 @@ def _cluster_joint(
 
 
 def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
-    """Return S R for a motion subspace S (6, n) and R (n, width), with width columns.
-
-    The columns are zero if R has no rows.
-    """
+    """Return S R for S (6, n) and R (n, width); zero if R has no rows."""
     return S @ R if R.rows else MotionSubspace([Motion.zero()] * width)
 
 
 def _spread(tree: Tree, i: int, columns: Mapping[int, int], width: int) -> Matrix:
     """Return the Jacobian of the velocity of joint i, (nv of joint i, width).
 
-    It is the derivative by the velocities of the cluster coordinates. A joint without
-    coordinates has no rows.
-
-    Args:
-        tree: Robot.
-        i: Body that the joint carries.
-        columns: By independent body: index of its first cluster coordinate.
-        width: Number of cluster coordinates.
+    It is the derivative by the velocities of the cluster coordinates; `columns` has the
+    first one of each independent body.
     """
     lead, ratio, _ = tree.leader[i]
     R = Matrix.identity(tree.joint[i].nv) if ratio is None else ratio

@@ -109,12 +109,7 @@ def join_slopes(tree: Tree, blocks: Blocks) -> Matrix:
 
 
 def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
-    """Return a block in terms of the coordinates of the leaders of joints i and j.
-
-        ratio_i.T block ratio_j
-
-    A ratio is the identity for an independent joint.
-    """
+    """Return ratio_i.T block ratio_j, in coordinates of the leaders of i and j."""
     left, right = tree.leader[i].ratio, tree.leader[j].ratio
     block = block if left is None else left.T @ block
     return block if right is None else block @ right

@@ -61,9 +61,6 @@ def coordinates_of(model: Model) -> Coordinates:
 
 
 def _labels(name: str, part: slice) -> list[str]:
-    """Return the names of a joint's coordinates: [NAME], or [NAME.0, NAME.1, ...].
-
-    `part` is the slice of the joint; one entry has the joint's `name` itself.
-    """
+    """Return the names of a joint's coordinates: [NAME], or [NAME.0, NAME.1, ...]."""
     count = part.stop - part.start
     return [name] if count == 1 else [f"{name}.{k}" for k in range(count)]

@@ -57,10 +57,10 @@ def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
 
 
 def _branch_blocks(tree: Tree) -> list[list[int]]:
-    """Return blocks of coordinates that are factored together, parents first.
+    """Return blocks of indices in qd that are factored together, parents first.
 
-    Each block is a list of indices in qd. It is a piece of a branch without side
-    branches, with at most LONG (8) coordinates unless a single joint has more.
+    Each is a piece of a branch without side branches, with at most LONG (8) coordinates
+    unless a single joint has more.
     """
     columns = [range(tree.nv)[part] for part in tree.v_slices]
     moving = sorted(i for i in tree.independent if columns[i])  # parents first
@@ -77,10 +77,7 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
 
 
 def _moving_parent(tree: Tree, i: int, moving: set[int]) -> int:
-    """Return the nearest ancestor of body i that is in `moving`, or 0.
-
-    `moving` are the bodies with own coordinates.
-    """
+    """Return the nearest ancestor of body i that has own coordinates, or 0."""
     p = tree.parent[i]
     while p and p not in moving:
         p = tree.parent[p]

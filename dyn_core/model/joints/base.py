@@ -107,13 +107,9 @@ class Joint(ABC):
         return self._with_geometry(what, values)
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other numbers of its geometry.
+        """Return the joint with other numbers of its axis, axes or pitch.
 
-        Kinds with a geometry implement it; this class raises NotImplementedError.
-
-        Args:
-            what: axis, axes or pitch, which the kind has.
-            values: Its numbers or symbols, whose count is right.
+        Kinds with a geometry implement it; `values` have the right count.
         """
         raise NotImplementedError
 
@@ -339,10 +335,7 @@ class GroupJoint(Joint):
 
 
 def _along_each(q: Vector) -> Iterator[Vector]:
-    """Yield q as Taylor numbers, once for each coordinate.
-
-    Taylor numbers are with respect to this coordinate.
-    """
+    """Yield q as Taylor numbers, each time with respect to another coordinate."""
     for k in range(len(q)):
         yield Vector(variables(q, k))
 

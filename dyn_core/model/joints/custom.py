@@ -47,10 +47,7 @@ class Driven(Joint):
         return Driven(self.pose, t)
 
     def _placement(self) -> MovingPose:
-        """Return rotation and position at time t with two time derivatives each.
-
-        Raises ModelError if the user's function returns anything but (R, p).
-        """
+        """Return rotation and position at time t with two time derivatives each."""
         return moving_pose(self.pose(Taylor(self.t, 1.0, 0.0, TIME)), "a drive")
 
     def X(self, q: Vector) -> Transform:
@@ -138,11 +135,7 @@ class Custom(Joint):
             self._check(q)
 
     def _check(self, q: tuple[float, ...]) -> None:
-        """Raise ModelError unless the pose is a rotation and a finite position.
-
-        R.T R may differ from the identity by less than 1e-6 in each entry, and det R
-        must not be negative. `q` are the coordinates of the pose, nq.
-        """
+        """Raise ModelError unless the pose is finite, with a rotation (to 1e-6)."""
         placed = self._along(Vector(q), Vector.zeros(self.nv))
         R = np.asarray(placed.R[0], float)
         off = np.abs(R.T @ R - np.eye(3)).max()
@@ -162,18 +155,12 @@ class Custom(Joint):
         return None
 
     def _along(self, q: Vector, qd: Vector) -> MovingPose:
-        """Return the pose at q (nq) with two time derivatives, at constant qd (nv).
-
-        Raises ModelError if the user's function returns anything but (R, p).
-        """
+        """Return the pose at q with two time derivatives, at constant qd."""
         moving = Vector(Taylor(x, v, 0.0, TIME) for x, v in zip(q, qd, strict=True))
         return moving_pose(self.pose(moving), "a custom joint")
 
     def _columns(self, q: Vector) -> Iterator[Motion]:
-        """Yield the nv columns of S at q: the velocities at unit rates.
-
-        Raises ModelError if the user's function returns anything but (R, p).
-        """
+        """Yield the nv columns of S at q: the velocities at unit rates."""
         for k in range(self.nv):
             unit = Vector(float(j == k) for j in range(self.nv))
             yield self._along(q, unit).velocity

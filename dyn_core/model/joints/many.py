@@ -53,11 +53,7 @@ def joint_transforms(
 
 
 def _columns(joints: OfOneAxis) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Return rows, axes (3, n) and positions (n,) of n joints with one axis.
-
-    `joints` has the row in the result of joint_transforms, the axis and the position of
-    each joint.
-    """
+    """Return rows (in the result), axes (3, n) and positions (n,) of n joints."""
     table = np.array([(*axis, q) for _, axis, q in joints], float).reshape(-1, 4)
     return [k for k, _, _ in joints], table[:, :3].T, table[:, 3]
 

@@ -91,9 +91,6 @@ def _rows(R: Matrix | Rows | None) -> Rows:
 
 
 def _vee(W: Matrix) -> Vector:
-    """Return the vector w (3) of the antisymmetric part [w] of a 3x3 matrix W.
-
-    [w] = (W - W.T) / 2
-    """
+    """Return the vector w of the antisymmetric part [w] = (W - W.T) / 2 of a matrix."""
     pairs = ((2, 1), (0, 2), (1, 0))
     return Vector((W[i, j] - W[j, i]) * 0.5 for i, j in pairs)

@@ -80,11 +80,7 @@ def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
 class _OneAxis(Joint):
     """A joint with one unit axis, the same in the frames before and after it.
 
-    Args:
-        axis: Direction of the axis (3,), which is normalised.
-
-    Raises:
-        ModelError: The axis does not have three finite numbers, or all are zero.
+    The given direction is normalised.
     """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
@@ -103,12 +99,7 @@ class _OneAxis(Joint):
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return a copy of the joint with another axis, which is normalised.
-
-        `values` are its three numbers, `what` is not read. Raises SingularError for
-        floats of zero length, ModelError for floats that are not finite. Symbols are
-        not checked.
-        """
+        """Return a copy with another axis, normalised; symbols are not checked."""
         joint = copy(self)
         joint.axis = direction(values)
         return joint
@@ -204,12 +195,7 @@ class Helical(_OneAxis):
         return [self.pitch] if what == "pitch" else super().geometry(what)
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return a copy of the joint with another axis or pitch.
-
-        For the `what` "axis" `values` are three numbers, else the pitch alone. The axis
-        is normalised; the pitch [m/rad] and symbols are not checked. Raises
-        SingularError for an axis of zero length, ModelError for one that is not finite.
-        """
+        """Return a copy with another axis, normalised, or another pitch [m/rad]."""
         if what == "axis":
             return super()._with_geometry(what, values)
         joint = copy(self)

@@ -85,19 +85,12 @@ class Product(Joint):
         return tuple(series)
 
     def _factor_places(self) -> list[tuple[int, ...]]:
-        """Return for each factor the indices of its coordinates in q.
-
-        The order is from the base to the body.
-        """
+        """Return the indices in q of each factor, from the base to the body."""
         ends = np.cumsum([0, *(factor.nv for factor in self.factors)]).tolist()
         return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
     def _split(self, *values: Vector) -> list[tuple[Joint, list[Vector]]]:
-        """Return each factor with its parts of the Vectors, from the base to the body.
-
-        Args:
-            values: Vectors in the order of q, nq entries each.
-        """
+        """Return each factor with its parts of Vectors like q, from base to body."""
         return [
             (factor, [Vector(x[k] for k in places) for x in values])
             for factor, places in zip(self.factors, self._factor_places(), strict=True)
@@ -133,10 +126,7 @@ class Product(Joint):
         return c
 
     def _in_order(self, parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
-        """Return the numbers of all factors in the order of q.
-
-        `parts` has the numbers of each factor, from the base to the body.
-        """
+        """Return the numbers of all factors in the order of q, as `parts` has them."""
         flat = [x for part in parts for x in part]
         return tuple(flat[self.places.index(k)] for k in range(self.nq))
 
@@ -167,14 +157,9 @@ def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
 
 
 class _OfAxis(Product):
-    """A product whose factors are determined by one axis.
+    """A product of factors, from the base to the body, that one axis determines.
 
-    Args:
-        axis: Direction of the axis (3,), which is normalised.
-        factors: Factors for this axis, from the base to the body.
-
-    Raises:
-        ModelError: The axis does not have three finite numbers, or all are zero.
+    The given axis is normalised.
     """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
@@ -185,10 +170,7 @@ class _OfAxis(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with the axis of `spec`; `factors` are ignored.
-
-        Raises ModelError unless the axis has three finite numbers, not all zero.
-        """
+        """Return the joint with the axis of `spec`; `factors` are ignored."""
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
@@ -196,12 +178,7 @@ class _OfAxis(Product):
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return a copy of the joint with another axis, which is normalised.
-
-        `values` are its three numbers, `what` is not read. Raises SingularError for
-        floats of zero length, ModelError for floats that are not finite. A planar joint
-        raises SingularError for the axis -z, too.
-        """
+        """Return a copy of the joint with another axis, which is normalised."""
         joint = copy(self)
         joint.axis = direction(values)
         joint.factors = joint._about(joint.axis)
@@ -209,10 +186,7 @@ class _OfAxis(Product):
 
     @abstractmethod
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return the factors for a unit axis of numbers or symbols.
-
-        They are in order from the base to the body.
-        """
+        """Return the factors for a unit axis, from the base to the body."""
 
 
 class Planar(_OfAxis):
@@ -241,9 +215,8 @@ class Planar(_OfAxis):
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
         """Return slides along the axes of the plane, and a rotation about its normal.
 
-        The normal `axis` has unit length, which is not checked. The axes are as in
-        `plane_axes`, for numbers or symbols. Raises SingularError for the normal -z,
-        where they jump; with traced numbers the Program raises it.
+        The unit normal `axis` is not checked. SingularError for -z, where the axes (see
+        `plane_axes`) jump; with traced numbers the Program raises it.
         """
         x, y, z = axis
         item = "axis of a planar joint: at -z the axes of the plane jump"
@@ -321,23 +294,14 @@ class Universal(Product):
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return a copy of the joint with other axes, each of which is normalised.
-
-        `values` are the six numbers of both axes, `what` is not read. Raises
-        SingularError for an axis of floats of zero length, ModelError for floats that
-        are not finite. Whether the axes are parallel is not checked.
-        """
+        """Return a copy with two other axes (six numbers), each normalised."""
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
         return joint
 
 
 def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:
-    """Return three random angles [rad].
-
-    The first and third are in [-pi, pi], the second is between -pi/2 and pi/2 and at
-    least 0.2 rad from both.
-    """
+    """Return three random angles [rad], the second at least 0.2 from ±pi/2."""
     x, z = rng.uniform(-math.pi, math.pi, 2)
     y = rng.uniform(0.2 - math.pi / 2, math.pi / 2 - 0.2)
     return float(x), float(y), float(z)

@@ -87,16 +87,11 @@ def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
-    """Return the components of a vector u in axes rotated by exp(w dt).
+    """Return the components of a vector u in axes rotated by exp(w dt), w constant.
 
         exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u)
 
     with t = |w dt|; exactly w if u is w.
-
-    Args:
-        u: Vector in the initial axes, (3,).
-        w: Angular velocity, constant, (3,) [rad/s].
-        dt: Time [s].
     """
     a, b, _ = sinc_terms(w @ w * (dt * dt))
     across = cross3(w, u)
@@ -104,22 +99,14 @@ def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
 
 
 def _solve(A: Matrix, b: Vector) -> Vector:
-    """Return x (3) of A x = b by Cramer's rule.
-
-    A is (3, 3), and not checked for singularity: it divides by its determinant.
-    """
+    """Return x (3) of A x = b by Cramer's rule, without a check that A is regular."""
     p, q, r = (Vector(column) for column in A.T.rows)
     minors = cross3(q, r), cross3(r, p), cross3(p, q)
     return Vector([b @ minor for minor in minors]) / (p @ minors[0])
 
 
 def _gyroscopic_moment(I: Matrix, w: Vector) -> Vector:
-    """Return w x I w, (3,), exactly zero for equal moments of inertia.
-
-    Args:
-        I: Inertia, symmetric (3, 3) [kg·m²].
-        w: Angular velocity in the same axes, (3,) [rad/s].
-    """
+    """Return w x I w, exactly zero for equal moments of inertia."""
     x, y, z = w
     return Vector(
         (
@@ -141,23 +128,14 @@ def _turn_at_mean(
         explicit   I (u - w) = dt moment,                   moment = n - w x I w
         mean       I (u - w) = dt (n - m x I m),            m = (w + u) / 2
 
-    where u is the angular velocity after the step. The second conserves the
-    energy u.T I u and the momentum |I u| of a free body; the first does not. Newton's
-    method solves it in NEWTON_STEPS + 1 steps; its last equation, linear in m,
+    where w and u are the angular velocities before and after the step. The effect is u
+    of `mean` minus u of `explicit` [rad/s]. The second conserves the energy u.T I u and
+    the momentum |I u| of a free body; the first does not. Newton's method solves it in
+    NEWTON_STEPS + 1 steps; its last equation, linear in m,
 
         I (m - w) = dt / 2 (n - m x I y),                   y the previous iterate
 
     conserves the energy exactly, however far the body turns in a step.
-
-    Args:
-        I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
-        w: Angular velocity before the step, (3,) [rad/s].
-        moment: Moment about the same point minus w x I w, (3,) [N·m].
-        dt: Step [s].
-
-    Returns:
-        u of `mean` minus u of `explicit` [rad/s], and the acceleration of `explicit`
-        [rad/s²].
     """
     rate, change = _solve(I, moment), Vector.zeros(3)
     start = I, w, rate, dt * 0.5
@@ -175,17 +153,11 @@ def _turn_at_mean(
 def _mean_system(
     I: Matrix, w: Vector, rate: Vector, half: Scalar, change: Vector, last: bool = False
 ) -> tuple[Matrix, Vector]:
-    """Return the matrix and the residual of a Newton step for the mean velocity.
+    """Return matrix and residual of a Newton step: change -= matrix^-1 residual.
 
-    The step is change -= matrix^-1 residual; matrix (3, 3), residual (3,) [N·m·s].
-
-    Args:
-        I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
-        w: Angular velocity before the step, (3,) [rad/s].
-        rate: Explicit acceleration, (3,) [rad/s²].
-        half: Half a step [s].
-        change: Mean velocity minus mean velocity of the explicit step, (3,) [rad/s].
-        last: Whether to return the matrix of the last equation, linear in m.
+    `rate` is the explicit acceleration, `half` half a step [s], `change` the mean
+    velocity minus that of the explicit step. `last` asks for the matrix of the last
+    equation, which is linear in m.
     """
     y = w + rate * half + change
     slope = skew(I @ (y * half))

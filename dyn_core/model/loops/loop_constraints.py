@@ -53,26 +53,18 @@ _X, _Y, _Z = (Vector(float(i == j) for j in range(3)) for i in range(3))
 
 
 def _ball(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return the contact point of a ball relative to its centre [m], and x and y of A.
+    """Return a ball's contact point relative to its centre, and x and y of A, all in A.
 
-    All are in A. `item` and R are ignored: the arguments are the same as of `_disc`.
+    `item` and R are ignored: the arguments are the same as of `_disc`.
     """
     return _Z * -radius, _X, _Y
 
 
 def _disc(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return the contact point of a disc relative to its centre, and two directions.
+    """Return a disc's lowest point relative to its centre, and two directions, in A.
 
-    The point [m] is the lowest of the disc. The directions are unit vectors in the
-    plane: the rolling direction and the direction across. All are in A.
-
-    Args:
-        radius: Radius of the disc [m].
-        item: Text of the error.
-        R: Rotation of B in A; the disc's axis is z of B.
-
-    Raises:
-        SingularError: The disc lies flat.
+    These are unit vectors in the plane, along the rolling direction and across. R
+    rotates B, whose z is the disc's axis, in A. SingularError if the disc lies flat.
     """
     n = Vector(R[k, 2] for k in range(3))
     square = n[0] * n[0] + n[1] * n[1]
@@ -89,20 +81,7 @@ ROLLING = {"rolling_ball": _ball, "rolling_disc": _disc}
 def _height(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[Scalar]:
-    """Return the height of the lowest point above the plane [m], a list of one number.
-
-    The list is empty if `names` has no z.
-
-    Args:
-        radius: Radius [m].
-        kind: rolling_ball or rolling_disc.
-        names: Rows of the loop, of x, y and z.
-        name: Name of the loop, for errors.
-        R, p: Pose of B in A.
-
-    Raises:
-        SingularError: A disc lies flat.
-    """
+    """Return the lowest point's height above the plane [m], [] without z in `names`."""
     if "z" not in names:
         return []
     c, _, _ = ROLLING[kind](radius, _item(name), R)
@@ -116,15 +95,7 @@ def _directions(
 
     For a disc x is the rolling direction and y the direction across. A row has six
     factors: three of the angular velocity of B relative to A, three of the linear
-    velocity of B's origin, in the axes of A. A disc that lies flat raises
-    SingularError.
-
-    Args:
-        radius: Radius [m].
-        kind: rolling_ball or rolling_disc.
-        names: Rows of the loop, of x, y and z.
-        name: Name of the loop, for errors.
-        R, p: Pose of B in A; p is not used.
+    velocity of B's origin, in the axes of A.
     """
     c, x, y = ROLLING[kind](radius, _item(name), R)
     ways = [e for key, e in (("x", x), ("y", y)) if key in names]
@@ -270,13 +241,10 @@ def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
 
 
 def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
-    """Return two numbers, the tilt of B's z axis about A's x and y axes.
+    """Return the tilt of B's z axis about A's x and y axes.
 
-    They are the components of a vector of length 2 tan(angle / 2), with the angle
-    between both z axes. `name` is the loop's name, R the rotation of B in A.
-
-    Raises:
-        SingularError: The axes are opposite: the hinge is flipped.
+    It is a vector of length 2 tan(angle / 2), with the angle between both z axes.
+    SingularError for a flipped hinge: opposite axes.
     """
     item = f"loop {name}: its axes are opposite, the hinge is flipped"
     require(logical_not(R[2, 2] <= _SMALL - 1.0), SingularError, item)
@@ -304,28 +272,20 @@ def _planar_weld(R: Matrix, p: Vector) -> list[Scalar]:
 
 
 def _weld(R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a weld, six numbers.
-
-    They are position [m], then rotation vector [rad] of B in A.
-    """
+    """Return the residual of a weld: position [m], rotation vector [rad] of B in A."""
     return [*p, *log3(R)]
 
 
 def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual of a hinge about the z axes of both frames.
 
-    Three numbers of position of B in A [m], two of tilt of B's z axis about A's x and
-    y. `name` is the loop's name for errors. SingularError if the z axes are opposite.
+    It is the position of B in A [m], three numbers, and the tilt of B's z axis, two.
     """
     return [*p, *_tilt(name, R)]
 
 
 def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
-    """Return some components of position [m] and rotation vector [rad] of B in A.
-
-    `names` are components among x, y, z, rx, ry, rz; the result has their order. R and
-    p are rotation and position of B in A.
-    """
+    """Return those of x, y, z [m], rx, ry, rz [rad] of B in A that `names` lists."""
     six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
     return [six[_AXES.index(name)] for name in names]
 
@@ -333,13 +293,8 @@ def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual |p| - length [m] of a rod between the origins of A and B.
 
-    SingularError if |p| is at most 1e-9 of the length.
-
-    Args:
-        length: Length of the rod [m].
-        name: Name of the loop, for the error.
-        R: Not used: all residual functions have R and p.
-        p: Position of B's origin in A [m].
+    SingularError if |p| is at most 1e-9 of the length. R is not used: all residual
+    functions have R and p.
     """
     square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
     least = length * _SMALL
@@ -447,12 +402,6 @@ def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) ->
 
     Also if an axis is named twice, or a kind that rolls, for which axes may be absent,
     has a rotation among them. Other keys are not looked at.
-
-    Args:
-        where: Name of the loop in messages.
-        name: Name of the loop.
-        kind: Kind of the loop.
-        checked: Arguments that are present, by name.
     """
     measure = MEASURES.get(kind)
     needed = {"axes"} if kind == "axes" else {measure} if measure else set()
@@ -546,10 +495,7 @@ def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupl
 
 
 def _check_functions(where: str, *functions: Any) -> None:
-    """Raise ModelError for the first argument that is not callable.
-
-    `where` names the loop or coupling in the error.
-    """
+    """Raise ModelError for the first argument that is not callable."""
     for function in functions:
         if not callable(function):
             message = f"{where}: {shown(function)} is no function of residuals"

@@ -91,13 +91,10 @@ def read_pairs(
 class _Welds:
     """Groups of bodies that are fixed to each other, and the tree of these groups.
 
-    Attributes:
-        weld: By body: number of the topmost body of its group; 0 is the world.
-        above: By body: topmost body of the group that carries its group; -1 for the
-            world.
-        single: Topmost bodies joined to their parent by a single joint that is not
-            free.
-        filter_parents: Whether MuJoCo ignores pairs of moving parents and children.
+    By body, `weld` is the topmost body of its group (0: the world), `above` that of
+    the group that carries it (-1 for the world). `single` are topmost bodies joined to
+    their parent by a single joint that is not free. `filter_parents`: whether MuJoCo
+    ignores pairs of moving parents and children.
     """
 
     weld: Sequence[int]
@@ -125,7 +122,7 @@ class _Welds:
         return cls(weld, above, frozenset(single), kept)
 
     def filters(self, a: int, b: int) -> bool:
-        """Return whether MuJoCo ignores a pair of bodies a, b as parent and child.
+        """Return whether MuJoCo ignores a pair of bodies as parent and child.
 
         It does if the groups of a and b are one carried by the other, neither group is
         fixed to the world, and the file does not disable this filter.
@@ -135,10 +132,10 @@ class _Welds:
         return self.weld[a] == self.above[b] or self.weld[b] == self.above[a]
 
     def neighbours(self, a: int, b: int) -> bool:
-        """Return whether a Model treats bodies a, b as neighbours.
+        """Return whether a Model treats bodies as neighbours.
 
-        Neighbours are bodies whose groups are connected by a single joint that is not
-        free; the world is a group, too. Their contacts are excluded by default.
+        Their groups are connected by a single joint that is not free; the world is a
+        group, too. Their contacts are excluded by default.
         """
         if self.weld[a] == self.above[b]:
             return self.weld[b] in self.single
@@ -150,7 +147,6 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
     """Return whether some, and whether all, pairs of geoms of two bodies may touch.
 
     `a` and `b` are the distinct (contype, conaffinity) of the geoms of each body.
-    Results are cached.
     """
     results = [bool(x[0] & y[1] or y[0] & x[1]) for x, y in product(a, b)]
     return any(results), all(results)
@@ -160,8 +156,7 @@ def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
     """Return the distinct (contype, conaffinity) of geoms, by index of the body.
 
     Geoms that cannot touch others do not count, nor do those of bodies whose link is
-    not in `shapes`, but for the planes of the world (body 0). A body without a geom
-    that counts has no entry.
+    not in `shapes`, but for the planes of the world (body 0).
     """
     m = mjcf.model
     bits: dict[int, set[Bits]] = {}
@@ -233,19 +228,14 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
 def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
     """Return the transform to a geom from its body's frame, or to a mesh's centre.
 
-    The latter is from the frame of the mesh's file. `owner` is geom or mesh, `number`
-    its index.
+    The latter is from the frame of the mesh's file. `owner` is geom or mesh.
     """
     p, quaternion = mjcf.pose(owner, number)
     return Transform.of_pose(quat_matrix(Vector(quaternion)), Vector(p))
 
 
 def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
-    """Return the text of a finding about a plane geom.
-
-    `geom` is its index, X the transform from its body's frame to its own. For a plane
-    of the world the text suggests a HalfSpace.
-    """
+    """Return the text of a finding about a plane geom; X leads from its body to it."""
     if mjcf.model.geom_bodyid[geom]:
         return "a plane on a body is no collision shape of a Model; it is left out"
     R, p = X.pose
@@ -262,22 +252,10 @@ def _mesh(
 ) -> tuple[str, tuple[float, ...], Transform] | None:
     """Return the mesh of a geom; None, with a finding, if it is not supported.
 
-    Supported are .obj and .stl files, without refpos and refquat. A file that does not
-    exist is no error here.
-
-    Args:
-        mjcf: The compiled file.
-        geom: Index of the geom.
-        findings: Gets the finding.
-
-    Returns:
-        Path of the file, below the mesh folder if it is there, else below the MJCF's
-        folder (of XML the current one); three scale factors; and the transform from the
-        frame of the file to the mesh's centre and principal axes, where MuJoCo puts its
-        frame.
-
-    Raises:
-        ModelError: The mesh is not supported and `findings` is strict.
+    It is the file, below the mesh folder if it is there, else below the MJCF's folder
+    (of XML the current one); three scale factors; and the transform from the file's
+    frame to the mesh's centre and principal axes, where MuJoCo puts its frame.
+    Supported are .obj and .stl without refpos and refquat; the file may be missing.
     """
     m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
     file = _mesh_file(mjcf, number)
@@ -302,7 +280,7 @@ def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
     """Return the path of a mesh's file as MuJoCo records it, not resolved.
 
     It is absolute, or relative to a folder that depends on MuJoCo's version. It is None
-    if the vertices are in the MJCF itself. `mesh` is the mesh's index.
+    if the vertices are in the MJCF itself.
     """
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
@@ -400,8 +378,7 @@ def add_links(
 def _inertials(mjcf: Compiled) -> list[Inertial | None]:
     """Return the inertia of each body; None for a body without mass and inertia.
 
-    It has the mass, the centre of mass in the body's frame, and the rotational inertia
-    about the centre of mass in the axes of the body's frame.
+    It is about the centre of mass, in the axes of the body's frame.
     """
     m = mjcf.model
     R = rotation(quaternion_from_wxyz(m.body_iquat))
@@ -414,12 +391,8 @@ def _inertials(mjcf: Compiled) -> list[Inertial | None]:
 class _Joined:
     """Adds the joints between each body and its parent, with unique names.
 
-    Attributes:
-        mjcf: The compiled file.
-        builder: Gets the links and joints.
-        drives: Quantities that actuators add to joints.
-        kinds: By body: hinge, slide, ball, free or several; "" for a fixed one.
-        places: Positions of joints that become fixed joints, by name [rad | m].
+    `kinds` is by body: hinge, slide, ball, free or several; "" for a fixed one.
+    `places` has the positions [rad | m] of joints that become fixed joints.
     """
 
     def __init__(
@@ -434,10 +407,9 @@ class _Joined:
         self.kinds, self.places = kinds, places
 
     def add_fixed(self, parent: str, child: str, pose: tuple) -> None:
-        """Add a fixed joint between two links, named CHILD_fixed.
+        """Add a fixed joint, named CHILD_fixed or, if that is in use, with underscores.
 
-        `pose` is the pose of the child in the parent: position [m] and quaternion
-        (x, y, z, w). Underscores are appended to a name that is in use.
+        `pose` is the child's in the parent: position [m], quaternion (x, y, z, w).
         """
         name = self.builder.unused("joint", f"{child}_fixed")
         xyz, quaternion = pose
@@ -450,15 +422,7 @@ class _Joined:
         A fixed body gets one fixed joint, a free body one floating joint at the
         parent's origin, called LINK_joint if the file has no joint for it. Between
         several joints of a body, links without mass are added, called LINK.JOINT; the
-        body's own link LINK is not added here. A hinge, slide or ball joint in `places`
-        is added as a fixed joint of the same name.
-
-        Args:
-            body: Index of the body, not 0.
-
-        Raises:
-            ModelError: Limits of a joint have lower > upper, and builder.findings is
-                None or strict; else the joint gets no limits, with a finding.
+        body's own link is not added here. A joint in `places` is added as a fixed one.
         """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
@@ -488,14 +452,7 @@ class _Joined:
 
         A hinge or ball is at MuJoCo's anchor, a slide at the child's origin. A fixed
         joint is at the position in self.places, and keeps damping, friction and
-        armature, but not limits. Limits with lower > upper raise ModelError, or are a
-        finding, as builder.joint treats them.
-
-        Args:
-            joint: Index of the joint.
-            parent, child: Names of the links.
-            pose: Pose of the child in the parent at the joint's initial position:
-                position [m] and quaternion (x, y, z, w).
+        armature, but not limits. `pose` is as in add_fixed, at the initial position.
         """
         m, kind = self.mjcf.model, self.mjcf.kind("jnt_type", joint)
         start, turn = Vector(pose[0]), Vector(pose[1])
@@ -541,8 +498,8 @@ class _Joined:
     def _forces(self, joint: int) -> dict[str, Any]:
         """Return damping, friction (dry) and armature of a joint, by these keys.
 
-        Damping and armature include the joint's actuators. `joint` is the index; only
-        the first degree of freedom is read.
+        Damping and armature include the joint's actuators; only the first degree of
+        freedom is read.
         """
         m, place = self.mjcf.model, int(self.mjcf.model.jnt_dofadr[joint])
         drives = self.drives
@@ -584,13 +541,9 @@ def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
 
 
 def _floating_body(mjcf: Compiled) -> int | None:
-    """Return the index of the only body that is fixed to the world.
+    """Return the only body that is fixed to the world, which gets a free joint.
 
-    It gets a free joint. The result is None if the file has a free joint already.
-
-    Raises:
-        ModelError: The file has no free joint, and not exactly one body is fixed to the
-            world.
+    None if the file has a free joint; else ModelError if it is not exactly one body.
     """
     m = mjcf.model
     if any(mjcf.kind("jnt_type", k) == "free" for k in range(m.njnt)):

@@ -82,10 +82,9 @@ def _fused(model: Any, fused: Any) -> list[float]:
 def _remarks(mujoco: Any) -> Iterator[list[str]]:
     """Collect MuJoCo's warnings in a list inside a `with` block.
 
-    `mujoco` is the module; the list, of texts, is the value of the block. Otherwise
-    MuJoCo would print them, raise them or write them to a file. UserWarnings of Python
-    are added to the list at the end; those of other categories are issued again then.
-    If the block raises, Python warnings are lost.
+    Otherwise MuJoCo would print them, raise them or write them to a file. UserWarnings
+    of Python are added to the list at the end; those of other categories are issued
+    again then. If the block raises, Python warnings are lost.
     """
     remarks: list[str] = []
     before = mujoco.get_mju_user_warning()

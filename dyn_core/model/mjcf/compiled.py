@@ -35,9 +35,8 @@ class _TooLarge(Exception):
 class _Count:
     """Counts of open elements and of all elements, updated while a file is parsed.
 
-    Attributes:
-        copies: For each open element: how often it is copied, innermost last.
-        elements: Number of elements so far, with all their copies.
+    `copies` has how often each open element is copied, innermost last; `elements` is
+    the number so far, with all copies.
     """
 
     def __init__(self) -> None:
@@ -47,10 +46,8 @@ class _Count:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Count the start of an element, as often as it and its ancestors are copied.
 
-        Only replicate, composite and flexcomp elements are copied: the product of the
-        integers in the attribute `count` times; other attributes are not read. Raises
-        _TooLarge beyond DEPTH (500) open elements or ELEMENTS (100,000) in all.
-        Signature of expat's StartElementHandler.
+        Only replicate, composite and flexcomp elements are copied. _TooLarge beyond
+        DEPTH (500) open elements or ELEMENTS (100,000) in all.
         """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")
@@ -68,10 +65,7 @@ class _Count:
 
 
 def _copies(count: str) -> int:
-    """Return the product of the integers in a `count` attribute, at least 1.
-
-    It is 1 if the attribute is empty or not valid.
-    """
+    """Return the product of the integers in a `count` attribute, at least 1."""
     try:
         return max(1, math.prod(map(int, count.split())))
     except ValueError:
@@ -308,11 +302,9 @@ def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def _content(source: Source) -> tuple[bytes, Path | None]:
-    """Return the bytes of a source, and its path or None.
+    """Return the bytes of a source, text as UTF-8, and its path.
 
-    The path is None for XML and for an open file. Text is encoded in UTF-8. Raises
-    ModelError if the path cannot be read or the source has another type; errors of an
-    open file pass through.
+    The path is None for XML and an open file, whose errors pass through.
     """
     if isinstance(source, bytes):
         return source, None
@@ -337,10 +329,7 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
 
 
 def _text(content: bytes, where: str) -> str:
-    """Return the text of UTF-8 bytes, without a byte order mark.
-
-    Raises ModelError for other encodings; `where` names the file in the error.
-    """
+    """Return the text of UTF-8 bytes, without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeError as error:
@@ -349,12 +338,7 @@ def _text(content: bytes, where: str) -> str:
 
 
 def _check_root(content: bytes, where: str) -> None:
-    """Raise ModelError unless the root element of a file is <mujoco>.
-
-    Refused are an empty file, text without an XML element, and other root elements.
-    MuJoCo checks the rest of the file. `content` are the bytes of the file, `where`
-    names it in the error.
-    """
+    """Raise ModelError unless the root element of a file is <mujoco>."""
     if not content.strip():
         raise ModelError(f"{where} is empty; a <mujoco> element is needed")
     root, problem = first_element(content)

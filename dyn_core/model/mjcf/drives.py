@@ -86,11 +86,10 @@ def _gear(mjcf: Compiled, actuator: int) -> float:
 
 
 def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
-    """Return ranges [lower, upper] of the joint force of actuator k.
+    """Return ranges [lower, upper] of the joint force of actuator k [N·m | N].
 
     They are, if its force is proportional to the control, its control range times gain
-    and gear, and then its force range times gear [N·m | N]. Ranges that are not limited
-    are omitted; the list may be empty.
+    and gear, and then its force range times gear; without ranges that are not limited.
     """
     m = mjcf.model
     gear, ranges = _gear(mjcf, k), []
@@ -112,8 +111,7 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
     """Return the indices of joints with a motor, directly or through fixed tendons.
 
     It is None if an actuator acts on another element, such as a site or a spatial
-    tendon. `by_joint` has the indices of actuators that act directly on a joint, by
-    index of the joint.
+    tendon. `by_joint` has the actuators that act directly on each joint.
     """
     m = mjcf.model
     joints = set(by_joint)
@@ -132,11 +130,10 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 
 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
-    """Set armature and damping of the actuators themselves in `drives`, by joint.
+    """Set armature and damping of the actuators in `drives`, by joint, times gear².
 
-    Both are times gear². MuJoCo names at most one actuator of a joint for them; joints
-    without it get no entry. Versions of MuJoCo whose actuators have none leave `drives`
-    unchanged.
+    MuJoCo names at most one actuator of a joint for them; joints without it, and older
+    versions of MuJoCo, give no entry.
     """
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them

@@ -64,22 +64,13 @@ class Equalities:
 
 @dataclass(frozen=True)
 class _Sum:
-    """A weighted sum of joint positions, c . q.
-
-    Attributes:
-        terms: Coefficients c by joint name.
-        start: Initial value of the sum.
-    """
+    """A weighted sum of joint positions, c . q, and its initial value `start`."""
 
     terms: Mapping[str, float]
     start: float
 
     def without(self, places: Mapping[str, float]) -> _Sum:
-        """Return the sum over joints that are not fixed.
-
-        The part of fixed joints (`places`: position by name) is subtracted from
-        `start`, so that c . q - start is unchanged.
-        """
+        """Return the sum over joints not in `places`, with c . q - start unchanged."""
         terms = {x: c for x, c in self.terms.items() if x not in places}
         fixed_part = sum(c * places[x] for x, c in self.terms.items() if x in places)
         return _Sum(terms, self.start - fixed_part)
@@ -89,10 +80,7 @@ class _Sum:
 class _Relation:
     """A polynomial relation of joint positions, see the module docstring.
 
-    Attributes:
-        name: Name of the constraint.
-        left, right: Sums l and r; r without terms for a constant.
-        a: Coefficients a0 to a4.
+    `left` is l, `right` is r (without terms: a constant), `a` are a0 to a4.
     """
 
     name: str
@@ -102,17 +90,12 @@ class _Relation:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the relation is linear in the joint positions.
-
-        It is if r has no terms, or a2, a3 and a4 are zero.
-        """
         return not self.right.terms or not any(self.a[2:])
 
     def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:
-        """Return c by joint name, and b, of the relation in the form c . q = b.
+        """Return c by joint name, and b, of a linear relation in the form c . q = b.
 
-        Only valid if `is_linear`. Terms of fixed joints (`places`: position by name)
-        are moved to b; joints with c = 0 are omitted.
+        Terms of fixed joints (`places`) are moved to b; joints with c = 0 are omitted.
         """
         terms = dict(self.left.terms)
         value = self.left.start + self.a[0]
@@ -157,9 +140,8 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
 def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
     """Return the loop of equality constraint k, a connect or weld.
 
-    Frame A is on its first body or site, frame B on the second; the world is the link
-    `world`. A connect, and a weld with torquescale 0, is a loop of kind point, any
-    other weld one of kind weld. `name` is the name of the loop.
+    Frame A is on its first body or site, B on the second. A connect, and a weld with
+    torquescale 0, is of kind point, any other weld of kind weld.
     """
     m = mjcf.model
     data = m.eq_data[k].tolist()
@@ -179,25 +161,16 @@ def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
 
 
 def _placed(p: Sequence[float], quaternion: Sequence[float] = ()) -> Transform:
-    """Return the transform from a link's frame to a frame at p with a quaternion.
-
-    `quaternion` is (x, y, z, w); empty: not rotated.
-    """
+    """Return the transform from a link's frame to one at p, turned by (x, y, z, w)."""
     q = Vector(quaternion or (0.0, 0.0, 0.0, 1.0))
     return Transform.of_pose(quat_matrix(q), Vector(p))
 
 
 def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation | None:
-    """Return the relation of equality constraint k of joints or tendons.
+    """Return the relation of equality constraint k, and add its tendons to `tendons`.
 
-    It is None, and `tendons` unchanged, if a tendon is not a sum of positions of hinges
-    and slides. A constraint of one element has a right-hand sum without terms.
-
-    Args:
-        mjcf: The compiled file.
-        k: Index of the constraint.
-        name: Name of the relation.
-        tendons: Gets the indices of the tendons of the relation.
+    None if a tendon is not a sum of positions of hinges and slides. A constraint of one
+    element has a right-hand sum without terms.
     """
     m = mjcf.model
     ends = [int(x) for x in (m.eq_obj1id[k], m.eq_obj2id[k]) if x >= 0]
@@ -212,16 +185,13 @@ def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation
 
 
 def _joint(mjcf: Compiled, joint: int) -> _Sum:
-    """Return the position of a joint as a sum with one term of coefficient 1.
-
-    Its initial value is the joint's. `joint` is the index of a hinge or slide.
-    """
+    """Return the position of a hinge or slide as a sum with one term."""
     place = int(mjcf.model.jnt_qposadr[joint])
     return _Sum({mjcf.joints[joint]: 1.0}, float(mjcf.model.qpos0[place]))
 
 
 def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
-    """Return the length of a fixed tendon, by index, as a sum of joint positions.
+    """Return the length of a fixed tendon as a sum of joint positions.
 
     It is None for a spatial tendon, and if a joint is neither a hinge nor a slide.
     """
@@ -245,12 +215,8 @@ def _solve(
     """Add the fixed joints, followers and couplings of relations to `result`.
 
     A linear relation of one joint fixes it; then the remaining relations become
-    followers (linear ones of two joints, see _follow) or couplings. A linear relation
-    that fixed joints contradict is a doubtful finding. Relations between fixed joints
-    that are not linear are skipped without a check.
-
-    Raises:
-        ModelError: A finding is doubtful and `findings` is strict.
+    followers (linear ones of two joints, see _follow) or couplings. Linear relations
+    that fixed joints contradict are doubtful; others between fixed joints are skipped.
     """
     places = result.places
     open_ones = [x for x in relations if x.is_linear]
@@ -276,16 +242,10 @@ def _solve(
 
 
 def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> bool:
-    """Add the follower of a linear relation of two joints to `result`.
+    """Add the follower of a linear relation of two joints; return whether it was added.
 
-    The first joint follows the second. Returns whether the rule was added; it is not if
-    there are not two joints, the first joint already follows another, or the rule would
-    close a cycle.
-
-    Args:
-        terms: Coefficients c by joint name, none of them zero.
-        value: Right-hand side b of c . q = b.
-        result: Gets the rule in `rules`.
+    The first joint follows the second, unless it already follows another or the rule
+    would close a cycle.
     """
     if len(terms) != 2:
         return False
@@ -297,10 +257,7 @@ def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> boo
 
 
 def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
-    """Return the names in the chain of leaders of a joint, the joint itself first.
-
-    `rules` are rules of followers by name, without a cycle.
-    """
+    """Return the names in the chain of leaders of a joint, the joint itself first."""
     path = [joint]
     while path[-1] in rules:
         path.append(rules[path[-1]].joint)
@@ -308,34 +265,18 @@ def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
 
 
 def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstraint:
-    """Return the coupling of the linear relation c . q = b.
-
-    Args:
-        name: Name of the coupling.
-        terms: c by joint name; must not be empty, else IndexError.
-        value: b.
-    """
+    """Return the coupling of c . q = b, with `terms` c (not empty) and `value` b."""
     return coupling(name, list(terms), partial(_off, tuple(terms.values()), value))
 
 
 def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
-    """Return the residual c . q - b, a list of one number.
-
-    `factors` is c, not empty, `value` b; the positions q follow in the same order, as
-    many as factors, else ValueError.
-    """
+    """Return the residual c . q - b, a list of one number, with `factors` c."""
     products = [c * x for c, x in zip(factors, q, strict=True)]
     return [sum(products[1:], products[0]) - value]
 
 
 def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstraint:
-    """Return the coupling of a nonlinear relation left = a(right).
-
-    Args:
-        name: Name of the coupling.
-        left, right: Sums on both sides, without fixed joints.
-        a: Coefficients a0 to a4 of the polynomial.
-    """
+    """Return the coupling of left = a(right), sums without fixed joints."""
     joints = list(dict.fromkeys([*left.terms, *right.terms]))
     return coupling(name, joints, partial(_off_curve, joints, left, right, tuple(a)))
 
@@ -343,13 +284,9 @@ def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstr
 def _off_curve(
     joints: Sequence[str], left: _Sum, right: _Sum, a: Sequence[float], *positions: Any
 ) -> list[Any]:
-    """Return the residual left - a(right), a list of one number.
+    """Return the residual left - a(right) of sums minus their initial values.
 
-    Args:
-        joints: Names of the joints, in the order of `positions`.
-        left, right: Sums on both sides; each is taken minus its initial value.
-        a: Coefficients a0 to a4.
-        positions: Joint positions [rad | m].
+    The positions have the order of `joints`.
     """
     q = dict(zip(joints, positions, strict=True))
     x, r = (

@@ -81,13 +81,7 @@ def note_what_is_left_out(
 
 
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about <option> and its flags, and about fusestatic.
-
-    Doubtful are a density or viscosity of a fluid, and inertias that fusestatic
-    changes. An enabled override and the flags constraint, equality, frictionloss,
-    limit, contact, spring, damper and passive, if disabled, are notes; other flags are
-    ignored. Raises ModelError for a doubtful finding if `findings` is strict.
-    """
+    """Add findings about <option> and its flags, and about fusestatic."""
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if mjcf.fused:
         what = "<compiler>: fusestatic changes inertias; with it MuJoCo moves"
@@ -106,12 +100,7 @@ def _note_options(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_joints(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about springs, ranges and nonlinear forces of joints.
-
-    Doubtful are springs and ranges of free and ball joints, and nonlinear stiffness or
-    damping; armature and dry friction of a free joint is a note. Raises ModelError for
-    a doubtful finding if `findings` is strict.
-    """
+    """Add findings about springs, ranges and nonlinear forces of joints."""
     m = mjcf.model
     for joint, name in enumerate(mjcf.joints):
         dof, kind = int(m.jnt_dofadr[joint]), mjcf.kind("jnt_type", joint)
@@ -139,12 +128,7 @@ def _note_joints(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about bodies, flexible parts, plugins and special geoms.
-
-    Mocap bodies are notes. Doubtful are gravcomp, flex elements, plugins, and geoms
-    with adhesion or a surface velocity. Raises ModelError for a doubtful finding if
-    `findings` is strict.
-    """
+    """Add findings about bodies, flexible parts, plugins and special geoms."""
     m = mjcf.model
     for body, name in enumerate(mjcf.links):
         if m.body_gravcomp[body]:
@@ -164,12 +148,7 @@ def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> None:
-    """Add findings about tendons.
-
-    A tendon with a spring, damper, armature, friction or limit is doubtful; any other
-    tendon is a note, unless its index is in `kept` (tendons that followers or couplings
-    replace). Raises ModelError for a doubtful finding if `findings` is strict.
-    """
+    """Add findings about tendons; those in `kept`, without forces, give none."""
     m = mjcf.model
     forces = {
         "stiffness": "spring", "stiffnesspoly": "spring", "damping": "damper",
@@ -320,10 +299,7 @@ def described(
 
 
 def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
-    """Return the gravity of the file, 3 numbers [m/s²]; zero if a flag disables it.
-
-    `findings` gets a note unless it is GRAVITY, (0, 0, -9.81).
-    """
+    """Return gravity [m/s²], zero if a flag disables it; an unusual one is a note."""
     option = mjcf.model.opt
     g = tuple(option.gravity.tolist())
     if option.disableflags & int(mjcf.mujoco.mjtDisableBit.mjDSBL_GRAVITY):

@@ -49,8 +49,7 @@ def replaced(row: Iterable[Any], i: int, entry: Any) -> tuple[Any, ...]:
 def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
     """Return the robot with the joint called spec.name replaced in its description.
 
-    Bodies, frames and inertias of the tree are not updated. An unknown name changes
-    nothing.
+    Bodies, frames and inertias are not updated. An unknown name changes nothing.
     """
     description = tree.build.description
     joints = (spec if x.name == spec.name else x for x in description.joints)
@@ -97,13 +96,9 @@ def _plug(spec: JointSpec) -> Transform:
 
 
 def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
-    """Return the transform from the body to the child link of a fixed or locked joint.
+    """Return the new transform from the body to the child of a fixed or locked joint.
 
-    It is the transform after the change; a locked joint keeps its position.
-
-    Args:
-        tree: Robot with the frames before the change.
-        old, spec: Joint before and after the change.
+    The tree has the frames before the change; a locked joint keeps its position.
     """
     above, here = tree.frames[spec.parent].X, tree.frames[spec.child].X
     if spec.kind == "fixed":
@@ -113,15 +108,10 @@ def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
 
 
 def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
-    """Return the robot with a link moved in its body.
+    """Return the robot with a link at X in its body.
 
     The links fixed to it and the joints on these links move along; the inertia of the
     body (tree.I) is not updated.
-
-    Args:
-        tree: Robot.
-        link: Name of the link.
-        X: New transform from the body to the link.
     """
     body, before = tree.frames[link].body, dict(tree.frames)
     frames: dict[str, Frame] = dict(before)
@@ -148,11 +138,7 @@ def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
 
 
 def _carriers(tree: Tree) -> dict[str, int]:
-    """Return by joint name the index of the body whose Xtree places the joint.
-
-    It is the joint's body, or for a driven joint NAME the body of NAME.drive. Fixed and
-    locked joints have no entry.
-    """
+    """Return by moving joint the body (or drive's body) whose Xtree places it."""
     numbers = {tree.names[i]: i for i in tree.bodies}
     return {name: numbers.get(f"{name}.drive", i) for name, i in numbers.items()}
 
@@ -192,11 +178,7 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
 
 def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
-    """Return whether `joint` follows by the rule of joint `name`.
-
-    It does if `name`, which must have a rule, is `joint` or one of its leaders. `specs`
-    are the joints of the description by name.
-    """
+    """Return whether a joint follows by the rule of `name`: its own or a leader's."""
     while joint in specs and specs[joint].mimic is not None:
         if joint == name:
             return True
@@ -207,10 +189,7 @@ def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
 def _lead(specs: Mapping[str, JointSpec], joint: str, lead: Lead) -> Lead:
     """Return the Lead of a follower, with total ratio and offset of its chain of rules.
 
-    Args:
-        specs: Joints of the description by name.
-        joint: Name of the follower.
-        lead: Previous Lead, whose body (of the last leader) is kept.
+    The body of the previous `lead` is kept.
     """
     rule = specs[joint].mimic
     assert rule is not None
@@ -261,10 +240,7 @@ PLACES = ("origin", "plug")
 
 
 def _unknown(tree: Tree, path: str) -> str:
-    """Return the error message for a path of an unknown kind; it lists all kinds.
-
-    It suggests the nearest path of the robot, if one is near.
-    """
+    """Return the error message for a path of an unknown kind, with the nearest path."""
     near = nearest(path, paths(tree), 1)
     guess = f"; did you mean '{near[0]}'?" if near else ";"
     valid = ", ".join(kind.path for kind in KINDS)
@@ -272,10 +248,9 @@ def _unknown(tree: Tree, path: str) -> str:
 
 
 def _names(tree: Tree, owner: str) -> list[str]:
-    """Return the names of a robot's elements of one owner kind.
+    """Return the names of a robot's elements of one owner: link, joint, loop or spring.
 
-    `owner` is link, joint (moving ones, then fixed and locked ones), loop or spring;
-    couplings are not listed.
+    Moving joints come first, then fixed and locked ones; couplings are not listed.
     """
     if owner == "link":
         return list(tree.frames)
@@ -292,7 +267,6 @@ def _names(tree: Tree, owner: str) -> list[str]:
 
 
 def _springs(tree: Tree) -> list[PointSprings]:
-    """Return the PointSprings among the force functions of a robot."""
     return [part for part in tree.forces if isinstance(part, PointSprings)]
 
 
@@ -315,8 +289,7 @@ def paths(tree: Tree) -> tuple[str, ...]:
 def _exists(tree: Tree, path: str) -> bool:
     """Return whether a path has values, and for `time` whether a joint is driven.
 
-    False also for a path that the robot does not have. TraceError for `com` or
-    `inertia` of a link whose mass is a symbol.
+    TraceError for `com` or `inertia` of a link whose mass is a symbol.
     """
     try:
         return bool(numbers(tree, path)) and (path != "time" or any(_driven(tree)))
@@ -325,7 +298,6 @@ def _exists(tree: Tree, path: str) -> bool:
 
 
 def _driven(tree: Tree) -> list[Driven]:
-    """Return the Driven joints of a robot, those prescribed as functions of time."""
     return [joint for joint in tree.joint if isinstance(joint, Driven)]
 
 
@@ -382,10 +354,7 @@ def numbers(tree: Tree, path: str) -> list[Scalar]:
 
 
 def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
-    """Return gravity (3), time (1), or armature of all independent joints (nv).
-
-    `path` is gravity, time or armature. The time is 0 if no joint is driven.
-    """
+    """Return gravity (3), time (1), or armature of all independent joints (nv)."""
     if path == "gravity":
         return list(tree.a_grav.lin)
     if path == "armature":
@@ -396,9 +365,8 @@ def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
 def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
     """Return mass (1), com (3), inertia (6) or payload (10) of a link's inertia I.
 
-    `what` is one of these. The inertia is xx xy xz yy yz zz about the centre of mass.
-    The com of a link without mass is zero. A payload is an addition, so its ten numbers
-    are zero.
+    The inertia is xx xy xz yy yz zz about the centre of mass. A payload is an addition,
+    so its ten numbers are zero.
     """
     if what == "mass":
         return [I.m]
@@ -408,19 +376,10 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 
 
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
-    """Return the values of a joint's parameter.
+    """Return the values of a joint's parameter, or refuse a joint without it.
 
     Of damping, armature and other parameters with one number for all coordinates, the
     first coordinate's number is returned.
-
-    Args:
-        tree: Robot.
-        name: Name of the joint.
-        what: Last component of the path.
-
-    Raises:
-        ModelError: The joint is unknown or has no such parameter; or it is fixed or
-            locked, and the parameter is not origin or plug.
     """
     spec = specs_of(tree).get(name)
     if what in PLACES:
@@ -448,16 +407,7 @@ GEOMETRY = ("axis", "axes", "pitch")
 
 
 def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
-    """Return ratio (row by row) or offset (by coordinate) of a follower's own rule.
-
-    Args:
-        spec: Joint of the description; None: it is not in the description.
-        name: Name of the joint.
-        what: ratio or offset.
-
-    Raises:
-        ModelError: The joint follows no other joint.
-    """
+    """Return ratio (row by row) or offset (by coordinate) of a follower's own rule."""
     if spec is None or spec.mimic is None:
         raise ModelError(f"joint '{name}' follows no joint and has no {what}", name)
     rule = spec.mimic
@@ -473,10 +423,9 @@ def _loop(tree: Tree, name: str) -> Loop:
 
 
 def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
-    """Return a frame (x, y, z, roll, pitch, yaw), the length or radius [m, rad].
+    """Return at_a or at_b (x, y, z, roll, pitch, yaw), length or radius [m, rad].
 
-    `what` is at_a, at_b, length or radius. Raises ModelError if the loop's kind has no
-    such number.
+    ModelError if the loop's kind has no such number.
     """
     if what in ("at_a", "at_b"):
         return loop.place(what)
@@ -537,7 +486,7 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
 
 
 def _check_friction(tree: Tree, name: str) -> None:
-    """Raise ModelError if dry friction of the joint `name` is below 0 in a direction.
+    """Raise ModelError if dry friction of a joint is below 0 in a direction.
 
     Symbols and arrays are not checked.
     """
@@ -572,11 +521,9 @@ def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
 
 
 def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another gravity, time or armature.
+    """Return the robot with other gravity, time of all driven joints, or armature (nv).
 
     The second argument is not used: all functions in _CHANGES have the same arguments.
-    `what` is gravity (3 values), time (1, for all driven joints) or armature (nv, of
-    the independent joints).
     """
     if what == "gravity":
         return replace(tree, a_grav=gravity(values))
@@ -594,15 +541,8 @@ def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
 def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
     """Return a link's frame with another mass, com, inertia or added payload.
 
-    Missing values are unchanged; without `inertia`, the inertia about the centre of
-    mass is. The payload is added after the other changes.
-
-    Args:
-        frame: Frame of the link.
-        values: Numbers by the last component of the path: mass (1), com (3), inertia xx
-            xy xz yy yz zz about the com, payload m, m c (3), Ixx Ixy Iyy Ixz Iyz Izz
-            about the link's origin. Another number of them is a ValueError, here or
-            later; other keys are ignored.
+    The inertia is xx xy xz yy yz zz about the com, and stays if it is missing. The
+    payload m, m c (3), Ixx Ixy Iyy Ixz Iyz Izz, about the link's origin, is added last.
     """
     I = frame.inertia
     if values.keys() - {"payload"}:
@@ -619,14 +559,6 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 
     One number, such as damping, is set for all coordinates of the joint. The inertias
     of the bodies (tree.I) are not updated.
-
-    Args:
-        tree: Robot.
-        name: Name of a joint that has the parameter. An unknown one is a KeyError for
-            origin, plug, ratio and offset, else a ModelError.
-        what: Last component of the path.
-        values: As many values as `numbers` returns. A direction that is not finite is
-            a ModelError; of length 0, or -z of a planar joint, a SingularError.
     """
     if what in PLACES:
         return with_place(tree, name, what, values)
@@ -642,10 +574,9 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 
 
 def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another value of one parameter of a point spring.
+    """Return the robot with another stiffness, rest_length or damping of a spring.
 
-    An unknown `name` changes nothing; `what` is stiffness, rest_length or damping;
-    `values` has one number.
+    An unknown name changes nothing.
     """
     forces = [
         part.with_number(name, what, values[0])
@@ -657,11 +588,10 @@ def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyT
 
 
 def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another frame, length or radius of the loop `name`.
+    """Return the robot with another at_a, at_b, length or radius of a loop.
 
-    The robot must have this loop, else StopIteration. `what` is at_a, at_b, length or
-    radius, which its kind must have (not checked); `values` are x, y, z, roll, pitch,
-    yaw, or one length [m, rad].
+    Frames are x, y, z, roll, pitch, yaw [m, rad]. The loop must exist and its kind have
+    this number.
     """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)

@@ -49,10 +49,7 @@ class JobError(Exception):
 
 
 def _no_questions(question: str) -> Any:
-    """Raise JobError, as the default of run_job's `ask`: no question is allowed.
-
-    `question` is named in the error.
-    """
+    """Raise JobError, as the default of run_job's `ask`: no question is allowed."""
     raise JobError(f"asks for {question}")
 
 
@@ -100,12 +97,7 @@ def _can_start() -> bool:
 
 
 class _Server:
-    """Client of the server process for one kind of job.
-
-    Attributes:
-        job: Python file of the job.
-        alone: Lock that admits one job at a time.
-    """
+    """Client of the server process for one kind of job, with one job at a time."""
 
     def __init__(self, job: Path) -> None:
         self.job, self.alone = job, Lock()
@@ -117,10 +109,6 @@ class _Server:
 
         The caller must hold `alone`. The job's file is executed and prepared once, at
         the first call. Errors of the job and of `ask` pass through.
-
-        Args:
-            request, data: JSON values and bytes for the job.
-            ask: Function from a question of the job to its answer.
         """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
@@ -130,19 +118,11 @@ class _Server:
     def run(
         self, request: Mapping[str, Any], data: bytes, ask: Ask, seconds: float
     ) -> JobResult:
-        """Return the result of a job; start the server if it is not running.
+        """Return the result of a job within `seconds` of CPU time, and other bounds.
 
-        The server is ended if it does not answer in time or `ask` raises an error,
-        which passes through. If it is gone, the job runs once more in a new server.
-
-        Args:
-            request, data: JSON values and bytes for the job.
-            ask: Function from a question of the job to its answer.
-            seconds: Allowed CPU time [s].
-
-        Raises:
-            JobError: The job does not finish within this CPU time, 4 times (CLOCK) as
-                much wall-clock time, and 16 GiB (MEMORY), or its process ends.
+        These are 4 times (CLOCK) as much wall-clock time, and 16 GiB (MEMORY). The
+        server is started if it is not running, and ended if it does not answer in time
+        or `ask` raises an error. If it is gone, the job runs once more in a new server.
         """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,
@@ -168,20 +148,11 @@ class _Server:
     def _answer(
         self, message: Mapping[str, Any], data: bytes, ask: Ask, end: float
     ) -> dict[str, Any]:
-        """Send a job to the server and return the final message about it.
+        """Send a job to the server, start it if need be, and return the final message.
 
-        The server is started if it is not running; its questions are answered by `ask`.
         The message has `result`, the JSON values of the job, and `data`, its bytes; or
-        `status`, the exit status of a job that failed.
-
-        Args:
-            message, data: Head and bytes of the job's message.
-            ask: Function from a question to its answer, a JSON value.
-            end: Deadline on the clock of time.monotonic() [s].
-
-        Raises:
-            EOFError, BrokenPipeError: The server is gone.
-            JobError: The deadline has passed.
+        `status`, the exit status of a job that failed. `end` is on the clock of
+        time.monotonic(). EOFError or BrokenPipeError if the server is gone.
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
@@ -193,8 +164,7 @@ class _Server:
     def _start(self) -> None:
         """Start a new server and send it the job's file; end the previous server first.
 
-        Does not wait for an answer. Raises BrokenPipeError if the new server ends at
-        once.
+        Does not wait for an answer. BrokenPipeError if the new server ends at once.
         """
         self.end()
         single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks
@@ -217,22 +187,15 @@ class _Server:
     def _receive(self, end: float) -> dict[str, Any]:
         """Return a message of the server: its mapping, with its bytes added as `data`.
 
-        `end` is the deadline on the clock of time.monotonic() [s].
-
-        Raises:
-            EOFError: The server is gone, or a part of its message exceeds 8 GiB
-                (LARGEST).
-            JobError: The deadline has passed.
+        `end` is on the clock of time.monotonic(). EOFError if the server is gone, or a
+        part of its message exceeds 8 GiB (LARGEST); JobError after `end`.
         """
         assert self._process is not None
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
 
         def source(size: int) -> bytes:
-            """Return at most `size` bytes of the server.
-
-            Raise JobError at the deadline.
-            """
+            """Return at most `size` bytes of the server; JobError at the deadline."""
             left = max(end - time.monotonic(), 0.0)
             if not select.select([output], [], [], left)[0]:
                 raise JobError("was stopped, since it did not end in time")
@@ -265,9 +228,7 @@ def _folder() -> str:
 def _how_it_ended(status: int, seconds: float) -> str:
     """Return why a job ended without a result, as a clause that begins with a verb.
 
-    `status` is the exit status of its process, negative for a signal. -SIGXCPU means
-    more than `seconds` of CPU time, _NO_MEMORY (2) too much memory, any other (SIGKILL,
-    too) that the job ended its process.
+    `status` is the exit status of its process, negative for a signal.
     """
     if status == -signal.SIGXCPU:
         return f"was stopped after {seconds:g} s of computing"

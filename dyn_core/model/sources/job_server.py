@@ -101,23 +101,13 @@ def _serve(
 ) -> None:
     """Run one job within its bounds, write its result, and end this process.
 
-    It never returns. Exit status 0: result written, 2: out of memory, 1: any other
-    failure. The process ends by SIGXCPU if its CPU time is over.
-
-    Args:
-        job: Globals of the job's file, with the function `run`.
-        message: request, seconds of CPU time, memory [bytes], folder to work in, and
-            environment, which replaces this process's.
-        data: Binary data of the request.
-        source: Reads the parent's answers to questions.
-        target: File descriptor for questions and the result.
+    Exit status 0: result written, 2: out of memory, 1: any other failure; SIGXCPU if
+    its CPU time is over. `message` has request, seconds of CPU time, memory [bytes],
+    folder to work in, and environment, which replaces this process's.
     """
 
     def ask(question: str) -> Any:
-        """Return the parent's answer to a question.
-
-        Raises BrokenPipeError or EOFError if the parent is gone.
-        """
+        """Return the parent's answer; BrokenPipeError or EOFError if it is gone."""
         write(target, {"question": question})
         return read(source)[0]["answer"]
 
@@ -139,7 +129,7 @@ def _bound(seconds: float, memory: int) -> None:
     """Limit CPU time [s], rounded up, and address space [bytes] of this process.
 
     Core dumps are switched off. A limit that the system refuses, as above its hard
-    limit, stays as it is; no error is raised.
+    limit, stays as it is.
     """
     try:
         import resource

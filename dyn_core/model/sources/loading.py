@@ -243,14 +243,7 @@ def read_robot(
 
 
 def _root(text: str, file: Path | None) -> Element:
-    """Return the root element of XML.
-
-    For an MJCF that parse_xml refuses it is an empty <mujoco> element. `file` is the
-    file of the text, for errors; None: none.
-
-    Raises:
-        ModelError: parse_xml refuses any other text: empty, malformed, or a DOCTYPE.
-    """
+    """Return the root element of XML; an empty <mujoco> for an MJCF that is refused."""
     try:
         return parse_xml(text)
     except ModelError as error:

@@ -96,12 +96,7 @@ def _is_file(source: str | os.PathLike[str]) -> bool:
 def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
     """Return the Located of an existing path; ~ is expanded.
 
-    `paths` are folders of packages, which are stored with it.
-
-    Raises:
-        ModelError: It does not exist (suggests similar files, and names the working
-            directory of a relative path), lies in a closed folder, is a folder, a
-            recording, or an HTML page, as `dyn view` and `dyn report` write.
+    ModelError if it is missing (with similar files), a folder, recording or HTML page.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
@@ -128,10 +123,7 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
     """Return the robot of this name; None if no collection has one.
 
-    Searched are the shipped robots, robot_descriptions and example-robot-data.
-
-    `paths` are the user's folders of packages, stored in the result before those of the
-    collection. Raises ModelError if the collection cannot supply its robot.
+    The user's folders of packages come before those of the collection.
     """
     if name in robots.names():
         file = robots.path(name)
@@ -150,11 +142,7 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
 
 def _unknown(name: str) -> ModelError:
-    """Return (not raise) the ModelError of an unknown name.
-
-    It names the nearest robots, what was tried, and similar files of this folder; a
-    planar chain is said to be one.
-    """
+    """Return the ModelError of an unknown name, with the nearest robots and files."""
     if name in robots.chains():
         valid = f"dyn view {name}, dyn up chain, or in Python as docs/planar.md says"
         return ModelError(f"{name!r} is a planar chain, no robot; valid: {valid}", name)
@@ -171,8 +159,7 @@ def _near(path: Path) -> str:
     """Return a clause for the error message about a path that cannot be read.
 
     It suggests similar robot files in the path's folder, or says that this folder is
-    missing (also if it cannot be listed); it is empty if the path is a folder or no
-    file is similar.
+    missing (also if it cannot be listed); it may be empty.
     """
     if os.path.isdir(path):
         return ""

@@ -109,8 +109,8 @@ def check_solid(corners: np.ndarray) -> None:
 def _numbers(rows: list[list[bytes]]) -> np.ndarray:
     """Return rows of three numbers as an array (n, 3), rounded to single precision.
 
-    A binary STL has no more digits, and other mesh readers use no more. Raises
-    ValueError for entries that are not three numbers.
+    A binary STL has no more digits, and other mesh readers use no more. ValueError for
+    entries that are not three numbers.
     """
     try:
         with np.errstate(over="ignore"):
@@ -123,9 +123,7 @@ def _numbers(rows: list[list[bytes]]) -> np.ndarray:
 def _stl_corners(content: bytes) -> np.ndarray:
     """Return the vertices of a binary or ASCII STL, (n, 3), three for each face.
 
-    n is 0 if there are none, also for a binary file that is cut off.
-
-    Raises ValueError if a vertex of an ASCII file is not three numbers.
+    n is 0 for a binary file that is cut off; ValueError for an invalid vertex.
     """
     count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else 0
     size = 84 + 50 * count
@@ -140,8 +138,7 @@ def _stl_corners(content: bytes) -> np.ndarray:
 def _obj_corners(content: bytes) -> np.ndarray:
     """Return the vertices of the faces of an OBJ, (n, 3), repeated for each face.
 
-    n is 0 without faces. Raises ValueError if a vertex does not begin with three
-    numbers, or an index of a face is not valid.
+    ValueError for an invalid vertex, or index of a face.
     """
     rows: list[list[bytes]] = []
     used: list[int] = []
@@ -157,15 +154,10 @@ def _obj_corners(content: bytes) -> np.ndarray:
 
 
 def _corner(entry: bytes, count: int) -> int:
-    """Return the index, from 0, of a face's vertex in an OBJ.
+    """Return the index, from 0, of a face's vertex in an OBJ, else ValueError.
 
-    Args:
-        entry: Entry of the face, such as 3, -1 or 3/1/2: the number counts from 1, or
-            if negative back from the last vertex.
-        count: Number of vertices so far.
-
-    Raises:
-        ValueError: The entry does not begin with a number, or there is no such vertex.
+    The entry, such as 3, -1 or 3/1/2, counts from 1, or if negative back from the last
+    vertex.
     """
     try:
         number = int(entry.partition(b"/")[0])
@@ -180,13 +172,10 @@ def _corner(entry: bytes, count: int) -> int:
 
 
 def _other_corners(path: Path) -> np.ndarray:
-    """Return the vertices (n, 3) of a mesh of another kind, such as DAE, read by coal.
+    """Return the vertices (n, 3) of another kind of mesh, such as DAE, read by coal.
 
-    They are in the unit of the file.
-
-    Raises:
-        ValueError: coal is not installed, refuses the file, crashes, or exceeds its
-            time or memory.
+    They are in the unit of the file. ValueError if coal is not installed, refuses the
+    file, crashes, or exceeds its time or memory.
     """
     if importlib.util.find_spec("coal") is None:
         raise ValueError(

@@ -50,10 +50,7 @@ def mesh_file(
 
 
 def _missing(file: str, link: str, reason: str) -> ModelError:
-    """Return (not raise) the ModelError of a missing mesh.
-
-    `file` is its path or address, `link` the name of the link.
-    """
+    """Return the ModelError of a missing mesh; `file` is its path or address."""
     return ModelError(
         f"link '{link}': no mesh {file}: {reason}; valid: a file, and packages in"
         " dyn.load(..., package_paths=[FOLDER]), --package-path FOLDER of a command or"

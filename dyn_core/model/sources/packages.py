@@ -86,10 +86,8 @@ class Packages:
     def _first(self, name: str, rest: str, fault: str) -> Path:
         """Return the first folder of package `name` that contains the path `rest`.
 
-        It is recorded in `used` if `name` is not there.
-
-        An empty `rest` is the folder itself. Raises ModelError, with a text that starts
-        with `fault`, if there is none, or the name is not valid.
+        It is recorded in `used` if `name` is not there. An empty `rest` is the folder
+        itself. ModelError, with a text that starts with `fault`, if there is none.
         """
         if not _NAME.fullmatch(name):
             raise ModelError(f"{fault}: '{name}' is no name of a package")
@@ -103,9 +101,7 @@ class Packages:
     def _candidates(self, name: str) -> Iterator[Path]:
         """Yield possible folders of a package, in order of priority.
 
-        They are those at or below `paths`, then parent folders of `file` that are the
-        package itself, then share/NAME of each folder in AMENT_PREFIX_PATH, then those
-        at or below ROS_PACKAGE_PATH. Some may not exist or be yielded twice.
+        Some may not exist or be yielded twice.
         """
         for path in self.paths:
             yield from _below(path, name)
@@ -139,8 +135,8 @@ def _environment(variable: str) -> list[Path]:
 def _below(path: Path, name: str) -> Iterator[Path]:
     """Yield possible folders of a package at or below a search path, path/NAME first.
 
-    The first need not exist; the others are packages of this name, at `path` itself or
-    up to 4 (DEPTH) levels below. `name` is the name of the package.
+    The first need not exist; others are packages of this name, up to 4 (DEPTH) levels
+    below.
     """
     yield path / name
     if _is_package(path, name):
@@ -151,9 +147,8 @@ def _below(path: Path, name: str) -> Iterator[Path]:
 def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
     """Yield folders of package `name` below a folder, up to `depth` >= 1 levels.
 
-    Only folders with a package.xml count; `name` is the folder's or the one in
-    package.xml. Skipped are folders that are hidden, unreadable, inside packages, or
-    have an AMENT_IGNORE, COLCON_IGNORE or CATKIN_IGNORE.
+    Only folders with a package.xml count. Skipped are folders that are hidden,
+    unreadable, inside packages, or have a file of _IGNORED.
     """
     try:
         # os.path: methods of Path raise in a folder that nobody may search

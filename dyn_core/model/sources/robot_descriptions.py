@@ -92,19 +92,15 @@ def robot(name: str) -> CachedRobot:
 def _run(name: str) -> dict[str, Any]:
     """Return the globals of a module, executed without its download.
 
-    Raises ModelError if the package is not installed or the robot not in the cache,
-    OSError if there is no module `name`; other errors of the module pass through.
+    ModelError if the package is not installed or the robot not in the cache, OSError
+    if there is no module; other errors of the module pass through.
     """
     folder = home()
     if folder is None:
         raise ModelError(f"{TITLE} is not installed; pip install {TITLE}", name)
 
     def cached(repository: str, commit: str | None = None) -> str:
-        """Return the cached folder of a repository, in place of clone_to_cache.
-
-        `repository` is a key of the package's REPOSITORIES, else KeyError; `commit` is
-        the wanted one, None: the one in REPOSITORIES. ModelError if it is not cached.
-        """
+        """Return the cached folder of a repository, in place of clone_to_cache."""
         return str(_cached(name, repository, commit))
 
     def importing(
@@ -114,10 +110,7 @@ def _run(name: str) -> dict[str, Any]:
         fromlist: Any = (),
         level: int = 0,
     ) -> Any:
-        """Return __import__'s module; for _cache one whose only function is `cached`.
-
-        It is the attribute clone_to_cache.
-        """
+        """Return __import__'s module; for _cache one that has only clone_to_cache."""
         if (level, module) in ((1, "_cache"), (0, f"{TITLE}._cache")):
             return SimpleNamespace(clone_to_cache=cached)
         return builtins.__import__(module, globals, locals, fromlist, level)
@@ -136,16 +129,8 @@ def _run(name: str) -> dict[str, Any]:
 def _cached(name: str, repository: str, commit: str | None) -> Path:
     """Return the folder of a repository in the cache; nothing is downloaded.
 
-    Args:
-        name: Name of the robot, for the error.
-        repository: Name of the repository, a key of the package's REPOSITORIES.
-        commit: Commit that the robot's module asks for; None: the commit in
-            REPOSITORIES.
-
-    Raises:
-        ModelError: The repository is not in the cache, or in another version; only a
-            commit that is a hash of 40 digits is compared, a tag is not.
-        KeyError: The repository is unknown.
+    `repository` is a key of the package's REPOSITORIES; without commit, the one there
+    is wanted. Only a commit that is a hash of 40 digits is compared, a tag is not.
     """
     known = importlib.import_module(f"{TITLE}._repositories").REPOSITORIES[repository]
     cache = Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", _CACHE)).expanduser()

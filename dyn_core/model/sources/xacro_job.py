@@ -38,10 +38,7 @@ def run(
     from xacro import substitution_args
 
     def find(name: str) -> str:
-        """Return the folder of a package for $(find PKG).
-
-        Raise _NoPackage if missing.
-        """
+        """Return the folder of a package for $(find PKG), or raise _NoPackage."""
         answer = ask(name)
         if "fault" in answer:
             raise _NoPackage(answer["fault"])
@@ -71,11 +68,9 @@ def run(
 
 
 class _Arguments(dict[str, str]):
-    """Arguments that record which names the file looks up.
+    """Arguments that record which names the file looks up, or need not: `asked`.
 
-    Attributes:
-        asked: Names that the file looked up, or need not.
-        declared: Names with an <xacro:arg> in the file.
+    `declared` are names with an <xacro:arg> in the file.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -84,11 +79,7 @@ class _Arguments(dict[str, str]):
         self.declared: set[str] = set()
 
     def facts(self) -> dict[str, list[str]]:
-        """Return two lists of names: `unknown` and `declared`.
-
-        `unknown` are given arguments that the file never looked up and that are not
-        optional; `declared` are names with an <xacro:arg>, sorted.
-        """
+        """Return `unknown`, given arguments never looked up, and `declared`, sorted."""
         unknown = [name for name in self if name not in self.asked]
         return {"unknown": unknown, "declared": sorted(self.declared)}
 
@@ -111,11 +102,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure of xacro as a clause, on one line.
-
-    It is a missing package, endless recursion or an argument without a value, else the
-    text of xacro's error.
-    """
+    """Return the reason of a failure of xacro as a clause, on one line."""
     causes = list(_causes(error))
     last = causes[-1]
     if isinstance(last, _NoPackage):

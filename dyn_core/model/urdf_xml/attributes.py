@@ -133,12 +133,7 @@ def texts(
 def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return the pattern of usual attribute values, joined by |.
 
-    Values that do not match need the slower check of `attributes`. The result is None
-    if the element has an unknown attribute; results are cached.
-
-    Args:
-        tag: Tag of the element.
-        keys: Names of its attributes.
+    Others need the slower check of `attributes`. None if an attribute is unknown.
     """
     counts = [ATTRIBUTES[tag].get(key) for key in keys]
     if None in counts:
@@ -153,8 +148,8 @@ def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
 def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
     """Return `count` numbers of an attribute; None if it needs the full check.
 
-    The full check, `_all_numbers`, is needed for numbers beyond 1e100, infinities,
-    invalid text, and another number of numbers. `value` is the text in the file.
+    `_all_numbers` is needed for numbers beyond 1e100, infinities, invalid text, and
+    another number of numbers.
     """
     if not _PLAIN.fullmatch(value):
         return None
@@ -170,18 +165,10 @@ def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
 def _all_numbers(
     findings: Findings, owner: tuple[str, str], attribute: tuple[str, str, str]
 ) -> tuple[float, ...]:
-    """Return the numbers of an attribute, after the full check.
+    """Return the numbers of an attribute (tag, key, value), after the full check.
 
-    Attributes of <limit> may be infinite: numbers beyond 1e100 become infinite there.
-
-    Args:
-        findings: Collects limits beyond 1e100, which mean no limit.
-        owner: link or joint, and its name.
-        attribute: Tag of its element, its name, its value.
-
-    Raises:
-        ModelError: A number is missing, too many, not valid or NaN, or the text is an
-            xacro expression; outside of <limit>, also infinite or beyond 1e100.
+    Attributes of <limit> may be infinite: numbers beyond 1e100 become infinite there,
+    with a note.
     """
     tag, key, value = attribute
     where, limit = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\"", tag == "limit"
@@ -227,18 +214,9 @@ def numbers(
 
 
 def _number(where: str, part: str, infinite: bool, element: str) -> float:
-    """Return one decimal number.
+    """Return one decimal number, which may be infinite or beyond 1e100 if `infinite`.
 
-    Args:
-        where: Element and attribute, for errors.
-        part: Text of the number.
-        infinite: Whether it may be infinite; a number beyond 1e100 then becomes
-            infinite, with its sign.
-        element: Name of the link or joint, for errors.
-
-    Raises:
-        ModelError: The text is no number or NaN; or, unless `infinite`, it is infinite
-            or beyond 1e100.
+    A number beyond 1e100 then becomes infinite, with its sign.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)

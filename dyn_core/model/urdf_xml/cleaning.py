@@ -70,10 +70,7 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
 
 def _check_robot_attributes(robot: Element, findings: Findings) -> None:
-    """Add notes on a namespace, an unknown version and unknown attributes of <robot>.
-
-    `findings` gets the notes; the element is not changed, and nothing is raised.
-    """
+    """Add notes on a namespace and on an unknown version or attribute of <robot>."""
     for key, value in robot.attrib.items():
         if key == "xmlns":
             what = f'the namespace of <robot xmlns="{value}"> is left out'
@@ -91,11 +88,7 @@ def _note_left_out(
 ) -> None:
     """Add a note on an omitted element; a hint if it is for other programs.
 
-    Args:
-        findings: Collects the note.
-        owner: link or joint, and its name; empty for the robot.
-        tag: Tag of the element.
-        inside: Clause with the parent element, for the message.
+    `inside` is a clause with the parent element.
     """
     if tag in _FOREIGN or tag.startswith("drake:"):
         what = f"<{tag}> is for another program and is left out{inside}"
@@ -113,10 +106,7 @@ def _has_xacro(robot: Element) -> bool:
 
 
 def _add_world(robot: Element, findings: Findings) -> None:
-    """Add an empty link `world` to `robot` if it is the parent of a joint and missing.
-
-    The addition is a note in `findings`.
-    """
+    """Add an empty link `world`, with a note, if a joint's parent is called so."""
     if any(link.get("name") == WORLD for link in robot.iter("link")):
         return
     if any(parent.get("link") == WORLD for parent in robot.iter("parent")):
@@ -135,13 +125,6 @@ def _parts(
 
     Unknown children, and repeated children in `single`, of which the first counts, are
     left out with a note.
-
-    Args:
-        owner: link or joint, and its name.
-        element: The parent element.
-        single: Tags that may occur once.
-        many: Tags that may be repeated.
-        findings: Collects findings.
     """
     parts: dict[str, Element] = {}
     others = []
@@ -162,10 +145,7 @@ def _parts(
 def _note_unknown(
     owner: tuple[str, str], element: Element, known: Iterable[str], findings: Findings
 ) -> None:
-    """Add a note on each attribute of an element that is not in `known`.
-
-    `owner` is link or joint, and its name; `findings` gets the notes.
-    """
+    """Add a note on each attribute of an element that is not in `known`."""
     for key in element.attrib:
         if key not in known:
             what = f"unknown attribute '{key}' of <{element.tag}> is left out"
@@ -175,10 +155,8 @@ def _note_unknown(
 def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     """Add a <link> to `clean`: its inertia for the parser, its shapes to clean.shapes.
 
-    Shapes are not checked; a missing name is "". Unknown attributes and elements, and a
-    missing <inertia>, are notes in `findings`. A missing <mass>, or moment in
-    <inertia>, is 0, a doubtful finding: a ModelError if `findings` is strict. Raises
-    ModelError also for an invalid attribute, or a <mass> without value.
+    Shapes are not checked; a missing name is "". A missing <inertia> is a note, a
+    missing <mass>, or moment in <inertia>, is 0, a doubtful finding.
     """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)
@@ -214,8 +192,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
     """Return the six moments of <inertia> by name (ixx, ...), as the file's text.
 
-    Missing moments are "0", a doubtful finding: a ModelError if `findings` is strict.
-    ModelError also for an invalid number. `owner` is "link" and the link's name.
+    Missing moments are "0", a doubtful finding.
     """
     moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
@@ -227,17 +204,11 @@ def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Te
 
 
 def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
-    """Add a <joint> with its parts to `clean`.
+    """Add a <joint> with its parts to `clean`; a missing name is "".
 
     The <mimic> of a fixed joint is left out with a note; an invalid <axis>, <dynamics>
     or <limit> of a fixed joint is left out as a doubtful finding. <calibration> and
-    <safety_controller> are left out, with a note on soft limits within those of
-    <limit>. A missing name is "".
-
-    Raises:
-        ModelError: The type is missing or unknown, <parent> or <child> or its link is
-            missing, another needed attribute is missing, an attribute is invalid, or a
-            finding is doubtful and `findings` is strict.
+    <safety_controller> are left out, with a note on soft limits that are narrower.
     """
     name, kind = plain_name(element.get("name", "")), element.get("type")
     owner = ("joint", name)
@@ -275,8 +246,7 @@ def _note_soft_limits(
 ) -> None:
     """Add notes on soft limits of <safety_controller> that are within those of <limit>.
 
-    Other programs plan within them. Text that is no number is ignored. `owner` is
-    "joint" and its name, `element` the <joint>.
+    Other programs plan within them. Text that is no number is ignored.
     """
     for side, sign in (("lower", 1.0), ("upper", -1.0)):
         soft = f"soft_{side}_limit"
@@ -299,13 +269,9 @@ def _add_part(
 ) -> None:
     """Add an <axis>, <dynamics>, <limit> or <mimic> to a joint, checked.
 
-    Limits that the parser does not know (acceleration, deceleration, jerk) are stored
-    in joint.robot.limits as floats, by joint and name. Limits of effort or velocity
-    that are missing, and an effort of +infinity, become 0, which means no limit.
-    Unless the joint is fixed, an effort of +infinity, and a velocity or added limit
-    that is given as 0, are notes in `findings`.
-    Raises ModelError for an invalid attribute, an <axis> without xyz and a <mimic>
-    without joint. `owner` is "joint" and the joint's name.
+    Limits that the parser does not know are stored in joint.robot.limits as floats, by
+    joint and name. Limits of effort or velocity that are missing, and an effort of
+    +infinity, become 0, which means no limit.
     """
     values = texts(findings, owner, element)
     if element.tag == "axis":
@@ -325,11 +291,7 @@ def _add_part(
 
 
 def _note_no_limits(owner: tuple[str, str], values: Texts, findings: Findings) -> None:
-    """Add notes on limits that mean none: an effort of +infinity, limits of zero.
-
-    Zero means none for velocity, acceleration, deceleration and jerk. `owner` is
-    "joint" and its name, `values` the limits as text by name.
-    """
+    """Add notes on limits that mean none: an effort of +infinity, others of zero."""
     for key in ("velocity", "acceleration", "deceleration", "jerk"):
         if key in values and float(values[key]) == 0.0:
             findings.note(*owner, f"{key} limit 0 is read as none")
@@ -346,12 +308,7 @@ def _demand(
 ) -> None:
     """Raise ModelError if an element lacks the attribute `key`, or it is empty.
 
-    Args:
-        owner: link or joint, and its name, for the error.
-        element: The element, for the error.
-        values: Its attributes.
-        key: Name of the required attribute.
-        valid: Example of a valid element, for the error.
+    `valid` is an example of a valid element, for the error.
     """
     if not values.get(key):
         kind, name = owner
@@ -367,8 +324,6 @@ def _origin(
 
     rpy is computed from quat_xyzw if the element has it. An attribute of zeros alone is
     omitted, as zeros are the parser's default; without attributes the list is empty.
-    Raises ModelError for both rpy and quat_xyzw, a zero quaternion, or invalid numbers.
-    `owner` is link or joint, and its name.
     """
     if "quat_xyzw" in element.attrib:
         values = attributes(findings, owner, element)

@@ -69,9 +69,9 @@ def read_shapes(
 
 
 def _rgba(material: Element) -> Color | None:
-    """Return red, green, blue and alpha of a <material>, clipped to 0..1.
+    """Return the colour of a <material>, clipped to 0..1; None if it has no valid one.
 
-    Without alpha it is 1. The result is None if there is no valid colour.
+    Without alpha it is 1.
     """
     element = material.find("color")
     try:
@@ -91,21 +91,10 @@ def _shape(
     findings: Findings,
     color: Color | None = None,
 ) -> Geometry | None:
-    """Return the shape of a <visual> or <collision>.
+    """Return the shape of a <visual> or <collision>; None, with a note, if unknown.
 
-    The result is None, with a note, if the kind of shape is unknown or missing. Of
-    several shapes the first known one is taken, with a note. A single scale of a mesh
-    is repeated for x, y and z, in `element` itself.
-
-    Args:
-        owner: "link" and the link's name.
-        element: <visual> or <collision>.
-        findings: Collects findings.
-        color: Colour of the shape, or None.
-
-    Raises:
-        ModelError: An attribute is not valid, or a size is missing. A mesh may lack its
-            scale, then 1 each, and its filename, then None.
+    Of several shapes the first known one is taken, with a note. A single scale of a
+    mesh is repeated for x, y and z, in `element` itself. A mesh may lack its filename.
     """
     geometry = element.find("geometry")
     inside = [] if geometry is None else list(geometry)
@@ -136,11 +125,7 @@ def _shape(
 
 
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
-    """Return rotation (3, 3) and position (3) [m] of a shape in its link.
-
-    Identity and zeros without <origin>. Raises ModelError for invalid numbers, a zero
-    quat_xyzw, or rpy beside it. `owner` is "link" and the link's name.
-    """
+    """Return rotation (3, 3) and position (3) [m] of a shape in its link."""
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)
     replace_quaternion(values, owner)

@@ -142,6 +142,6 @@ def parse_xml(text: str) -> ElementTree.Element:
 def _refuse_entities(*_: object) -> None:
     """Raise ModelError: a document type could expand text or read files.
 
-    expat's StartDoctypeDeclHandler; its arguments are not used.
+    It is expat's StartDoctypeDeclHandler.
     """
     raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")

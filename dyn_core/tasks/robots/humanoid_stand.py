@@ -26,13 +26,8 @@ FALLEN = 0.75 * STAND  # height of the torso that ends an episode [m]
 def _link(name: str, mass: float, size: tuple[float, ...], down: float = 0.0) -> str:
     """Return URDF of a link with the inertia of a uniform box, without the end tag.
 
-    The caller may append elements and must append "</link>".
-
-    Args:
-        name: Name of the link.
-        mass: Mass [kg].
-        size: Edges of the box along x, y, z [m].
-        down: Depth of the box's centre below the joint [m].
+    The caller must append "</link>". `size` are edges along x, y, z [m], `down` is the
+    depth of the box's centre below the joint [m].
     """
     x, y, z = (s * s for s in size)
     inertia = [mass / 12 * s for s in (y + z, x + z, x + y)]
@@ -52,13 +47,8 @@ def _joint(
 ) -> str:
     """Return the URDF element of the revolute joint above a link, named LINK_joint.
 
-    Its velocity limit is 12 rad/s, its damping 0.5 N·m·s/rad.
-
-    Args:
-        link, parent: Names of the child and parent links.
-        xyz: Origin in the parent link [m].
-        axis: Axis of rotation in the joint frame, as text "x y z".
-        limits: Minimum and maximum angle [rad], maximum effort [N·m].
+    `xyz` is in the parent link [m], `axis` is text "x y z"; limits are minimum and
+    maximum angle [rad], maximum effort [N·m].
     """
     least, most, effort = limits
     return (
