@@ -426,6 +426,6 @@ def _copy(assigned: set[str] | None) -> set[str] | None:
 
 
 def _common(ways: list[set[str] | None]) -> set[str] | None:
-    """Return the variables assigned on all reachable paths (not None), or None."""
+    """Return the names that all reachable ways assign; None is unreachable."""
     coming = [way for way in ways if way is not None]
     return set.intersection(*coming) if coming else None

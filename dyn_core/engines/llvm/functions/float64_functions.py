@@ -108,7 +108,7 @@ def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
 
 
 def _difference(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a - b as rounded difference and rounding error, for any magnitudes."""
+    """Return a - b as rounded difference and error: their sum is exact."""
     r = a - b
     back = a - r
     return r, (a - (r + back)) - (b - back)
