@@ -62,10 +62,7 @@ def as_array(
 
 
 def _check_labels(port: Port, value: Any, model: object) -> None:
-    """Raise ShapeError if a table's labels are the joints in another order.
-
-    Labels are the columns of a DataFrame and the index of a Series of pandas.
-    """
+    """Raise ShapeError if pandas labels of a table are the joints in another order."""
     labels = getattr(value, "columns", None)
     labels = getattr(value, "index", None) if labels is None else labels
     if labels is None or callable(labels):  # list.index
@@ -77,10 +74,7 @@ def _check_labels(port: Port, value: Any, model: object) -> None:
 
 
 def _bridge_of(value: Any) -> str | None:
-    """Return "jax", "torch" or "casadi" if that library defines the type of a value.
-
-    None for all other values.
-    """
+    """Return the library, of jax, torch, casadi, that defines the type of a value."""
     library = type(value).__module__.split(".")[0]
     library = {"jaxlib": "jax"}.get(library, library)
     return library if library in ("jax", "torch", "casadi") else None
@@ -146,15 +140,9 @@ def check_finite(
 
 
 def _joint(model: Any, port: Port, good: np.ndarray) -> str:
-    """Return " at joint NAME" for the first invalid number of one state, or "".
+    """Return " at joint NAME" for the first number of a state that is not good, or "".
 
-    It is "" for other Systems than robots, for Ports of other kinds than position,
-    velocity and joint_force, and if no independent joint has the number.
-
-    Args:
-        model: System.
-        port: Port of the array.
-        good: Whether each number of the array is finite, of the Port's shape.
+    It is "" where no independent joint of a robot has the number.
     """
     slices = {"position": "q_slices", "velocity": "v_slices", "joint_force": "v_slices"}
     if model.kind != "robot" or port.kind not in slices:

@@ -343,13 +343,7 @@ class Program(NearAttributes, Generic[Result]):
     def _unexpected(
         self, name: str, names: Sequence[str], values: Mapping[str, Any]
     ) -> tuple[str, str]:
-        """Return the texts (wanted, got) of a ShapeError about an unexpected keyword.
-
-        Args:
-            name: Keyword that is no input of this Program, or was bound already.
-            names: Names of all inputs.
-            values: Inputs bound so far, by name.
-        """
+        """Return (wanted, got) of a ShapeError about an unknown or second keyword."""
         wanted = f"one of {', '.join(names)}, each once"
         if name in values:
             return wanted, "a second value"
@@ -360,18 +354,7 @@ class Program(NearAttributes, Generic[Result]):
         return wanted + guess, "an unknown name"
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Return the values of all inputs in the order of the Ports, not converted.
-
-        An input that is not given has its value in `defaults`.
-
-        Args:
-            args: Inputs by position.
-            named: Inputs by name.
-
-        Raises:
-            ShapeError: An input is missing, unknown, given twice, or there are too
-                many.
-        """
+        """Return the values of all inputs in the order of the Ports, not converted."""
         names = [port.name for port in self.inputs]
         if len(args) > len(names):
             wanted = f"{len(names)} inputs ({', '.join(names)})"
@@ -390,15 +373,7 @@ class Program(NearAttributes, Generic[Result]):
         return [values[name] for name in names]
 
     def _rows(self, arrays: Sequence[np.ndarray]) -> int | None:
-        """Return the number of rows of the batch; None for a single state.
-
-        Args:
-            arrays: Inputs in the order of the Ports, each with or without the batch
-                axis.
-
-        Raises:
-            ShapeError: Two inputs have different numbers of rows.
-        """
+        """Return the number of rows of the batch; None for a single state."""
         rows = None
         for port, array in zip(self.inputs, arrays, strict=True):
             if array.ndim == len(port.shape):
@@ -418,12 +393,7 @@ class Program(NearAttributes, Generic[Result]):
         A non-finite input sets -1, also in place of a failed requirement, as in
         exported code: a requirement that fails on NaN is not informative. A non-finite
         result sets -2 where the status is 0. Then all results of rows with a status are
-        set to NaN.
-
-        Args:
-            arrays: Inputs in the order of the Ports, with or without the batch axis.
-            results: Outputs in the order of the Ports, changed in place.
-            state: Status of the state, an int, or of each row, (rows,); not changed.
+        set to NaN, in place.
         """
         if isinstance(state, np.ndarray):
             none: Any = np.zeros_like(state)
@@ -439,9 +409,6 @@ class Program(NearAttributes, Generic[Result]):
         """Return the outputs, each of port.shape, and the status of one state, an int.
 
         Outputs are NaN if the state failed. Errors stored by `note` are removed before.
-
-        Args:
-            arrays: Inputs in the order of the Ports, each of port.shape.
         """
         self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
@@ -457,13 +424,7 @@ class Program(NearAttributes, Generic[Result]):
         """Return the outputs, (rows, *port.shape), and the status of each row, (rows,).
 
         Outputs are NaN in rows that failed. Errors stored by `note` are removed before.
-
-        Args:
-            arrays: Inputs in the order of the Ports, with or without the batch axis.
-            rows: Number of rows.
-            targets: Arrays that outputs may be written to, one for each Port, or None.
-                A returned output may be its target itself; this class returns new
-                arrays.
+        A returned output may be its target itself; this class returns new arrays.
         """
         flat = [
             array.reshape(
@@ -492,12 +453,8 @@ class Program(NearAttributes, Generic[Result]):
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
         """Return the outputs from flat values (size,) or (rows, size), by Port.
 
-        Their shapes are port.shape or (rows, *port.shape). Complex values stay complex,
-        others get the dtype of the Program; only a single number, of shape (), keeps
-        the dtype of `values`.
-
-        Args:
-            values: Flat outputs in the order of the Ports.
+        Complex values stay complex, others get the dtype of the Program; only a single
+        number, of shape (), keeps the dtype of `values`.
         """
         results, start = [], 0
         dtype = complex if values.dtype.kind == "c" else self.dtype
@@ -514,10 +471,6 @@ class Program(NearAttributes, Generic[Result]):
         """Raise the error of the first row whose status is not 0; else do nothing.
 
         The `rows` of the error are all failed rows, whatever their status.
-
-        Args:
-            state: Status of the state, an int, or of each row, (rows,).
-            rows: Number of rows, None for a single state.
         """
         if rows is None:
             if state:
@@ -528,16 +481,7 @@ class Program(NearAttributes, Generic[Result]):
             raise self.failure(int(state[failed[0]]), failed.tolist())
 
     def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
-        """Return the arrays of `out` as a list, one for each output; None for None.
-
-        Args:
-            out: Array for one output, iterable of arrays for several, or None.
-            rows: Number of rows, None for a single state.
-
-        Raises:
-            ShapeError: The number, shape, dtype or writability of the arrays is wrong.
-            TypeError: There are several outputs, and `out` is not iterable.
-        """
+        """Return `out` as a list of checked arrays, one for each output, or None."""
         if out is None:
             return None
         targets = [out] if len(self.outputs) == 1 else list(out)
@@ -552,19 +496,9 @@ class Program(NearAttributes, Generic[Result]):
     def _complex(self, arrays: Sequence[np.ndarray], out: Any, status: bool) -> Any:
         """Return the complex outputs of one state; if `status`, (outputs, status).
 
-        An output that is one number is an array without axes.
-
-        Args:
-            arrays: Inputs in the order of the Ports, at least one of them complex.
-            out: Must be None.
-            status: Whether to return a status instead of raising a RowError.
-
-        Raises:
-            UnsupportedError: A batch or `out` was given, an operation has no complex
-                form, or the engine does not support complex numbers.
-            RowError: The state has no result, or an input is not finite, also without
-                finite=True; never with `status`: then outputs are NaN, and the status
-                of an input that is not finite is -1.
+        Batches and `out` are refused. An input that is not finite is an error, also
+        without finite=True. With `status` no RowError is raised: outputs are NaN, and
+        the status of an input that is not finite is -1.
         """
         if out is not None or self._rows(arrays) is not None:
             raise UnsupportedError("complex numbers: one state at a time, without out")
@@ -647,11 +581,5 @@ class Program(NearAttributes, Generic[Result]):
 
 
 def _build_again(recipe: Recipe, **choices: Any) -> Program[Any]:
-    """Return a Program built from a Recipe; raises the errors of the solver's `build`.
-
-    Args:
-        recipe: Recipe of a Program.
-        choices: Keyword arguments of build that replace or complete those of the
-            Recipe.
-    """
+    """Return a Program of a Recipe; `choices` replace or complete those of it."""
     return recipe.solver.build(recipe.model, **{**recipe.choices, **choices})

@@ -118,12 +118,9 @@ class GraphProgram(Program[Any]):
 
 
 def _rows_of(columns: Sequence[Any], rows: Any) -> list[Any]:
-    """Return the columns restricted to some rows, as a list.
+    """Return columns, arrays or shared floats, restricted to one row index or several.
 
-    Args:
-        columns: Arrays (rows,), or floats shared by all rows, which stay floats.
-        rows: Index of one row, for which all entries are floats; or array of row
-            indices.
+    Shared floats stay floats; for one row all entries are floats.
     """
     parts = [x[rows] if isinstance(x, np.ndarray) else x for x in columns]
     return [x if isinstance(x, np.ndarray) else float(x) for x in parts]

@@ -97,7 +97,6 @@ class QuickTier:
         """Start the compiler; return the interpreter's form. The caller holds the lock.
 
         None: at most 4000 nodes, float32, a kernel at hand, or the Program is gone.
-        name: scalar or batch. Raises CompileError as `variant` does.
         """
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
@@ -124,10 +123,6 @@ class QuickTier:
 
         After a failure the interpreter stays. A kernel for a Program that no longer
         exists is not passed on.
-
-        Args:
-            name: scalar or batch.
-            job: Finished job: `result` is the Kernel, `error` an exception or None.
         """
         program = self._program()
         if job.error is not None:
@@ -314,13 +309,8 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:
         """Return a kernel, or the interpreter while the kernel is being compiled.
 
-        Args:
-            variant: scalar or batch.
-            wait: Whether to wait for the compiler, as always with float32 or at most
-                4000 nodes; None: the Program's build option `wait`.
-
-        Raises:
-            CompileError: LLVM failed. SettingError: DYN_THREADS, DYN_CACHE_LIMIT wrong.
+        `wait`: whether to wait for the compiler, as always with float32 or at most 4000
+        nodes; None: the Program's build option.
         """
         made: Variant | None = self._kernels.get(variant)
         if made is None and not (self.wait if wait is None else wait):
@@ -332,10 +322,6 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         It comes from the memory of the process, which Programs share, else from disk.
         `adopt` gets it in any case, and keeps a Kernel that this Program already has.
-
-        Raises:
-            CompileError: LLVM failed, or the code on disk cannot be loaded.
-            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
         """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
@@ -362,12 +348,7 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _connect(self) -> None:
         """Create the Descriptor, from which the entry serves calls of this object.
 
-        Nothing happens where entry.mode() is "python". With more Ports or axes than the
-        entry supports, it passes every call to Python.
-
-        Raises:
-            SettingError: DYN_ENTRY has an invalid value.
-            CompileError: LLVM failed.
+        With more Ports or axes than the entry supports, it passes every call to Python.
         """
         how = entry.mode()
         if type(self) is NativeProgram or how == "python":
@@ -396,15 +377,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how, single)
 
     def _offer(self, variant: str, made: Variant) -> None:
-        """Enter machine code in the Descriptor, so that the entry serves calls with it.
+        """Enter machine code in the Descriptor, if any, so that the entry serves calls.
 
-        Nothing happens without a Descriptor. The scalar variant is entered only if a
-        call takes less than 50 us and `_returns_arrays` holds, else removed: calls by
-        Python release the GIL. Python serves batches of more than max_rows, set here.
-
-        Args:
-            variant: scalar or batch.
-            made: Kernel or interpreter.
+        The scalar variant is entered only if a call takes less than 50 us and
+        `_returns_arrays` holds, else removed: calls by Python release the GIL. Python
+        serves batches of more than max_rows, set here.
         """
         table = getattr(self, "_table", None)
         if table is None:
@@ -455,10 +432,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return max(seconds, min(measured))
 
     def _returns_arrays(self) -> bool:
-        """Return whether the entry can return the outputs of one state.
-
-        It cannot return an output of shape () in float32.
-        """
+        """Return whether the entry can return one state: no output () in float32."""
         arrays = all(port.shape for port in self.outputs)
         return arrays or self.dtype == np.float64
 
@@ -480,18 +454,14 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (flat outputs, status) of one state; NaN outputs if it failed.
 
-        Args:
-            numbers: Flat inputs in the order of the Ports, contiguous, of self.dtype.
-
-        Raises:
-            CompileError, SettingError: As of `prepare`, at the first call.
+        The inputs are contiguous, of self.dtype.
         """
         return self._run_single(self._kernel("scalar"), numbers)
 
     def _run_single(self, made: Variant, numbers: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (flat outputs, status) of one state by `made`; NaN if it failed.
 
-        numbers: Flat inputs, contiguous, of the Program's dtype; not checked for NaN.
+        The inputs are contiguous, of the Program's dtype, and not checked for NaN.
         """
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
@@ -542,15 +512,9 @@ class NativeProgram(BlockCalls, GraphProgram):
     ) -> int:
         """Run fewer rows than lanes with the scalar kernel; results have the same bits.
 
-        Args:
-            made: Machine code of the variant scalar.
-            arrays: Contiguous inputs.
-            strides: Bytes from row to row of each input; 0 for a shared one.
-            results: Output arrays, written; rows that failed are not valid.
-            state: Status of each row, written.
-
-        Returns:
-            Number of failed rows.
+        Inputs are contiguous; strides are bytes from row to row, 0 for a shared one.
+        `results` and `state`, the status of each row, are written. The number of failed
+        rows is returned; their results are not valid.
         """
         memory, scalar = made.memory(), made.call["scalar"]
         inputs = [array.ctypes.data for array in arrays]
@@ -570,10 +534,6 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         None: the target is not contiguous and aligned, overlaps an input or another
         target before it, or finite=True; the caller then copies the results into it.
-
-        Args:
-            arrays: Inputs.
-            targets: Output array for each Port, or None: the result is a list of None.
         """
         if targets is None:
             return [None] * len(self.outputs)
@@ -597,15 +557,8 @@ class NativeProgram(BlockCalls, GraphProgram):
     ) -> int:
         """Run all rows, at least `lanes`, on several threads where that is faster.
 
-        Args:
-            made: Machine code of the variant batch.
-            arrays: Contiguous inputs.
-            strides: Bytes from row to row of each input; 0 for a shared one.
-            results: Output arrays, written; rows that failed are not valid.
-            state: Status of each row, int64 zeros before, written.
-
-        Returns:
-            Number of failed rows; those in two overlapping blocks count twice.
+        Arguments are as in `_one_by_one`, with `state` int64 zeros before. The number
+        of failed rows is returned; those in two overlapping blocks count twice.
         """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
@@ -635,7 +588,7 @@ def _far(results: Sequence[np.ndarray]) -> bool:
     """Return whether results are probably not in the processor's cache.
 
     They are more than 16 MiB, or a result since the last call of this function was
-    allocated in memory long unused (see result_memory.took_cold, also for errors).
+    allocated in memory long unused (see result_memory.took_cold).
     """
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR

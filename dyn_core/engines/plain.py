@@ -19,11 +19,7 @@ from dyn_core.numbers.scalar import Number
 
 
 class _Computing(Number):
-    """A number that is computed immediately: loops and requirements run as written.
-
-    Attributes:
-        value: Float, complex or bool.
-    """
+    """A number that is computed immediately: loops and requirements run as written."""
 
     __slots__ = ("value",)
 
@@ -37,21 +33,10 @@ class _Computing(Number):
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of an operation; run a loop; check a requirement.
 
-        Args:
-            op: Name in OPERATIONS, "loop" or "require".
-            operands: Operands; of "loop": state, body, cond, maximum of rounds; of
-                "require": condition, error class, item.
-
-        Returns:
-            A number of this class; a bool for lt, le, eq, and, or, not; for "loop" the
-            state when its condition is false or after the maximum of rounds, a tuple;
-            for "require" None.
-
-        Raises:
-            UnsupportedError: The operation is not supported.
-            RequireError: The condition is false: an error of the given class and item.
-            ZeroDivisionError: A Complex divides by zero, or is atan2 of two zeros.
-            ValueError, OverflowError: As cmath, such as for log of 0 or exp of 1000.
+        Operands of "loop" are state, body, cond, maximum of rounds; of "require"
+        condition, error class, item. A condition gives a bool, "loop" the last state,
+        "require" None, or an error of the class given. ZeroDivisionError: a Complex
+        divides by zero, or is atan2 of two zeros.
         """
         if op == "require":
             condition, error, item = operands
@@ -74,7 +59,7 @@ class _Computing(Number):
         """Return the result of an operation of OPERATIONS on plain values.
 
         It is a number of this class, or a bool for a condition. Subclasses implement
-        it; this class raises NotImplementedError.
+        it.
         """
         raise NotImplementedError
 
@@ -143,9 +128,7 @@ class PlainProgram(RowProgram):
     def _outputs(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Return the flat outputs for flat inputs, floats or Complex numbers.
 
-        Raises:
-            SingularError: The algorithm divides by zero.
-            RequireError: A requirement of the algorithm does not hold.
+        SingularError: the algorithm divides by zero.
         """
         try:
             return self.function(numbers)

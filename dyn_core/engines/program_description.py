@@ -132,8 +132,7 @@ def page(program: DescribedProgram) -> str:
 def _quaternions(program: DescribedProgram) -> list[str]:
     """Return the help lines about quaternion joints: names, order (x, y, z, w), length.
 
-    The last line is empty. The list is empty if the model has none, or no input is a
-    position.
+    The last line is empty; there are no lines without such joints or a position input.
     """
     joints = getattr(program.model, "quaternion_joints", ())
     if not joints or all(port.kind != "position" for port in program.inputs):
@@ -186,19 +185,13 @@ def options_line(options: Mapping[str, Any], maximum: int | None = None) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return the repr of a value on one line of at most 60 characters.
-
-    For an object with a `name`, such as a Solver, it is the repr of the name.
-    """
+    """Return the repr of a value, or of its `name`, on one line of at most 60 signs."""
     line = " ".join(repr(getattr(value, "name", value)).split())
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def _ports(ports: Sequence[Port]) -> str:
-    """Return names and shapes of at most eight Ports as text.
-
-    The number of all Ports follows if there are more.
-    """
+    """Return names and shapes of at most eight Ports as text, and the number of all."""
     shown = [f"{port.name} {port.shape}" for port in ports[:_SHOWN]]
     more = [f"... ({len(ports)} in all)"] if len(ports) > _SHOWN else []
     return ", ".join([*shown, *more])

@@ -76,13 +76,7 @@ class BlockFactored:
         """Return whether a later block in `left` is coupled to block k.
 
         It is coupled if its rows of `rest` have entries in the columns of block k that
-        are not structural zeros.
-
-        Args:
-            rest: The matrix that is being eliminated, (n, n); its lower block triangle
-                is valid.
-            k: Index of the block.
-            left: Indices of the blocks that are not eliminated yet.
+        are not structural zeros. The lower block triangle of `rest` (n, n) is valid.
         """
         return any(
             not is_structural_zero(rest[x][y])
@@ -93,15 +87,10 @@ class BlockFactored:
         )
 
     def _eliminate(self, rest: list[list[Any]], k: int, factors: Factored) -> None:
-        """Eliminate block k from the earlier rows of `rest`, in place.
+        """Eliminate block k from the earlier rows of `rest` (n, n), in place.
 
-        Sets self.above[k] and the rows of self.L of block k.
-
-        Args:
-            rest: The matrix that is being eliminated, (n, n). Only its lower block
-                triangle is read and changed; entries above it become invalid.
-            k: Index of the block.
-            factors: Factors of its block of D.
+        Sets self.above[k] and the rows of self.L of block k. Only the lower block
+        triangle is read and changed; entries above it become invalid.
         """
         rows, blocks = self.blocks[k], self.blocks
         above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
@@ -204,14 +193,9 @@ class BlockFactored:
             raise TypeError(f"a right side of {len(rows)} rows; valid: {self.n}")
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
-        """Replace columns of `rest` by L^-T times these columns, in place.
+        """Replace columns of `rest` (n, m) by L^-T times these columns, in place.
 
         Rows with structural zeros in all these columns are skipped.
-
-        Args:
-            rest: Right-hand sides, (n, m); changed in place.
-            columns: Indices of the columns to be replaced, any; the others are
-                unchanged.
         """
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]
@@ -227,17 +211,13 @@ class BlockFactored:
                 _put(rest, rows, columns, product(left, right, onto, negative=True))
 
     def _part_of_L(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-        """Return the entries of L in these rows and columns as a Matrix.
-
-        Raises KeyError for a column that is not in `above` of the row's block.
-        """
+        """Return the entries of L in these rows and columns as a Matrix."""
         return Matrix([self.L[x][y] for y in columns] for x in rows)
 
     def _alike(self, B: Matrix) -> list[list[int]]:
         """Return runs of adjacent columns of B that are nonzero in the same blocks.
 
-        A column is nonzero in a block if an entry is not a structural zero. All columns
-        of B are in one of the runs.
+        A column is nonzero in a block if an entry is not a structural zero.
         """
         groups: list[list[int]] = []
         last: list[bool] = []
@@ -287,11 +267,7 @@ def _any(M: Matrix) -> bool:
 def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matrix:
     """Return the submatrix of M with these rows and columns, in the order given.
 
-    Args:
-        M: Matrix, a sequence of rows.
-        rows: Indices of rows.
-        columns: Indices of columns, a list or range (no slice, no iterator): it is
-            iterated once for each row.
+    `columns` is a list or range (no iterator): it is iterated once for each row.
     """
     return Matrix([M[x][y] for y in columns] for x in rows)
 
@@ -299,10 +275,7 @@ def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matr
 def _put(
     M: list[list[Any]], rows: Sequence[int], columns: Sequence[int], part: Matrix
 ) -> None:
-    """Write `part` into these rows and columns of M, in place.
-
-    Raises ValueError if its shape is not (rows, columns).
-    """
+    """Write `part` into these rows and columns of M, in place."""
     for x, row in zip(rows, part.rows, strict=True):
         for y, value in zip(columns, row, strict=True):
             M[x][y] = value
@@ -312,10 +285,5 @@ def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
     """Return those of `columns`, in their order, with a nonzero entry in some `rows`.
 
     Only structural zeros count as zero.
-
-    Args:
-        M: Matrix, a sequence of rows.
-        rows: Indices of rows.
-        columns: Indices of the columns that are searched.
     """
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

@@ -114,14 +114,10 @@ class Pose:
 
 
 def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
-    """Return the three rows of the checked R of a pose.
+    """Return the three rows of the checked R of a pose: r (3), then R row by row (9).
 
-    Args:
-        numbers: r (3), then R row by row (9).
-        normalize: Whether to replace R by the nearest rotation first, if det R > 0.
-
-    Raises NonFiniteError if a number is NaN or infinite, ValueError if a row of
-    |R.T R - 1| sums to more than 1e-8 or det R < 0.
+    `normalize` replaces R by the nearest rotation first, if det R > 0. ValueError if a
+    row of |R.T R - 1| sums to more than 1e-8 or det R < 0.
     """
     values = np.array(numbers, float)
     if not np.isfinite(values).all():
@@ -238,11 +234,7 @@ def propagate_acceleration(
 
 
 def _inertial(frame: str, R_a: Any) -> bool:
-    """Return True for frame "inertial", False for "local".
-
-    Raises ValueError for another frame, for "inertial" without R_a and for "local" with
-    it.
-    """
+    """Return True for frame "inertial", with R_a, False for "local", without R_a."""
     if frame not in ("local", "inertial"):
         raise ValueError(f"frame '{frame}': wanted local or inertial")
     if (frame == "inertial") != (R_a is not None):

@@ -72,9 +72,9 @@ def _unpacked(
 def _rotate(M: list[list[Any]], U: list[list[Any]], p: int, q: int) -> None:
     """Make M[p][q] and M[q][p] zero by rotating rows and columns p and q, in place.
 
-    M and U are lists of rows, (n, n). M is symmetric and stays so; p and q differ, in
-    any order. Columns p and q of U are rotated in place, too. Of the possible angles
-    the smallest is used; where M[p][q] is zero, it is zero and nothing changes.
+    M and U are lists of rows, (n, n); M is symmetric and stays so; p and q are in any
+    order. Columns p and q of U are rotated in place, too. Of the possible angles the
+    smallest is used; where M[p][q] is zero, it is zero and nothing changes.
     """
     n, x = len(M), M[p][q]
     apart = M[q][q] - M[p][p]

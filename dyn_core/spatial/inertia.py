@@ -193,10 +193,7 @@ def _is_zero(x: Any) -> bool:
 
 
 def _axis(column: Motion) -> int | None:
-    """Return the index 0..5 of the only component of a motion that is not a plain zero.
-
-    None if there is none, or several.
-    """
+    """Return the index 0..5 of the only component that is not a plain zero, or None."""
     used = [k for k, x in enumerate(column) if not _is_zero(x)]
     return used[0] if len(used) == 1 else None
 
@@ -314,10 +311,9 @@ class ArticulatedInertia:
 
 
 class _Subspace:
-    """Columns of one space (motions or forces): a 6xn matrix.
+    """Columns of one space (motions or forces): a 6xn matrix, a sequence of columns.
 
-    It is a sequence of its columns. `+` needs a subspace of the same type (TypeError)
-    and the same number of columns (ValueError).
+    `+` needs a subspace of the same type and the same number of columns.
     """
 
     __slots__ = ("columns",)
@@ -350,10 +346,7 @@ class _Subspace:
         return type(self)(a + b for a, b in pairs)
 
     def _combine(self, x: Iterable[Any], zero: Any) -> Any:
-        """Return the sum of the columns times the numbers x; without columns `zero`.
-
-        Raises TypeError if x is a Motion, a Force or no column of as many numbers.
-        """
+        """Return the sum of the columns times the numbers x; without columns `zero`."""
         fits = hasattr(x, "__iter__") and not isinstance(x, (Motion, Force))
         numbers, n, result = tuple(x) if fits else None, len(self.columns), None
         if numbers is None or len(numbers) != n:
@@ -405,8 +398,7 @@ class ForceSubspace(_Subspace):
         """Return the 6x6 product of these columns with the transpose of `others`.
 
         The product must be symmetric, which is not checked; only the upper triangle is
-        computed. It is zero without columns. Raises TypeError if the numbers of columns
-        differ.
+        computed.
         """
         U, V = ([tuple(column) for column in x] for x in (self, others))
 

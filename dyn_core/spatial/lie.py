@@ -196,14 +196,10 @@ def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
 
 
 def _open(R: Matrix, item: str) -> Any:
-    """Return 1/(1 + R_zz), NaN for NaN.
+    """Return 1/(1 + R_zz), NaN for NaN; R is from plug to socket.
 
-    Args:
-        R: Rotation, plug to socket, 3x3.
-        item: Name of the joint or angle in a SingularError.
-
-    Raises SingularError for opposite z axes, 1 + R_zz <= 1e-10; if R is traced, the
-    Program raises it at a call.
+    SingularError for opposite z axes, 1 + R_zz <= 1e-10; if R is traced, the Program
+    raises it at a call.
     """
     opened = 1.0 + R[2, 2]
     require(logical_not(opened <= _OPPOSITE), SingularError, item)
@@ -214,10 +210,7 @@ _SMALL = 0.25  # angle² [rad²] below which the series are exact to one or two 
 
 
 def _factorials(start: int) -> tuple[float, ...]:
-    """Return the first eight coefficients of 1/start! - t²/(start + 2)! + t⁴/...
-
-    Coefficient k is that of t^(2k).
-    """
+    """Return the first eight coefficients of 1/start! - t²/(start + 2)! + t⁴/..."""
     return tuple((-1.0) ** k / math.factorial(start + 2 * k) for k in range(8))
 
 
@@ -390,7 +383,6 @@ def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
 
     It is accurate for large angles only, and its component with the largest absolute
     value is then positive. It is finite for all angles, and zero for the identity.
-    `cosine` is the cosine of the angle.
     """
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)
     columns = [Vector(row) for row in N.rows]

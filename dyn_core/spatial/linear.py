@@ -149,11 +149,9 @@ class Factored:
     ) -> Iterator[None]:
         """Compute L and over_D: eliminate a row at each iteration, and yield after it.
 
-        The factors are complete when the iterator is exhausted. The arguments are those
-        of the class.
-
-        In each sum the newest term comes last, so that the others need not wait for it.
-        Raises SingularError for a pivot at or below its tolerance, but not for NaN.
+        The factors are complete when the iterator is exhausted. In each sum the newest
+        term comes last, so that the others need not wait for it. SingularError for a
+        pivot at or below its tolerance, but not for NaN.
         """
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]

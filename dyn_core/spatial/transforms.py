@@ -148,11 +148,7 @@ class Transposed:
 
 
 class _HalfMoved:
-    """The partial product X.T @ I, to be completed by @ X.
-
-    Raises TypeError if X is not the same object on both sides. The attribute `inertia`
-    is the rigid or articulated inertia or the VelocityProduct.
-    """
+    """The partial product X.T @ I, to be completed by @ X, the same object."""
 
     __slots__ = ("X", "inertia")
 

@@ -89,9 +89,8 @@ def has_slope(thing: Any) -> bool:
 def _each(function: Callable[[Any], Any], thing: Any) -> Any:
     """Return a number or spatial value with a function applied to each number.
 
-    Spatial values are Motion, Force (both lose their frame labels), Vector, Matrix,
-    MotionSubspace, Symmetric, RigidInertia and Transform; of any other value the
-    function's result is returned.
+    Motion and Force lose their frame labels; of a value of another type the function's
+    result is returned.
     """
     if isinstance(thing, (Motion, Force)):
         return type(thing).of(map(function, thing))

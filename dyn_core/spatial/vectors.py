@@ -47,8 +47,7 @@ class Vector:
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
         """Return op(entry, entry of `other`), entry by entry, for a Vector `other`.
 
-        Anything else must be a scalar: op(entry, other). Raises TypeError for Vectors
-        of another length, and for motions, forces, matrices, lists, tuples and texts.
+        Anything else must be a scalar: op(entry, other).
         """
         if isinstance(other, Vector):
             a, b = self.entries, other.entries
@@ -144,10 +143,7 @@ class Matrix:
         return NotImplemented
 
     def _with(self, other: Matrix, op: Callable[[Any, Any], Any]) -> Matrix:
-        """Return the Matrix of op(x, y), entry by entry: x of self, y of `other`.
-
-        Raises TypeError if `other` is no Matrix of the same shape.
-        """
+        """Return the Matrix of op(x, y), entry by entry: x of self, y of `other`."""
         if not isinstance(other, Matrix) or other.shape != self.shape:
             raise TypeError(f"a Matrix {self.shape} needs its like, not {other!r}")
         pairs = zip(self.rows, other.rows, strict=True)
@@ -258,7 +254,7 @@ class Spatial:
     def _same(self, other: Any) -> Any:
         """Return the frame label of this vector or of `other`; None if neither has one.
 
-        Raises TypeError for another type, FrameMismatchError for another frame.
+        Another type or frame is refused.
         """
         if type(other) is not type(self):
             raise TypeError(
@@ -330,10 +326,7 @@ class Force(Spatial):
 
 
 def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """Return a[0]*b[0] + a[1]*b[1] + ..., in this order; 0.0 for empty columns.
-
-    Raises TypeError if the lengths differ.
-    """
+    """Return a[0]*b[0] + a[1]*b[1] + ..., in this order; 0.0 for empty columns."""
     if len(a) != len(b):
         raise TypeError(f"lengths differ: {len(a)} and {len(b)}")
     result: Any = None
@@ -346,8 +339,7 @@ def _scalar(x: Any, other: Any) -> Any:
     """Return x, a factor of `other`; raise TypeError for what has several numbers.
 
     These are vectors, matrices, lists, tuples and texts. An array is returned, too: it
-    is one number for each row of a batch. Of `other` only the type is read, for the
-    message.
+    is one number for each row of a batch.
     """
     if isinstance(x, (Vector, Spatial, Matrix, list, tuple, str)):
         names = f"a {type(other).__name__} and a {type(x).__name__}"
@@ -356,11 +348,7 @@ def _scalar(x: Any, other: Any) -> Any:
 
 
 def _vector(x: Any) -> Vector:
-    """Return a sequence x as a Vector; a Vector itself, unchanged.
-
-    Raises TypeError for motions, forces, matrices and numbers; the entries are not
-    checked, not even of a text.
-    """
+    """Return a sequence x as a Vector, its entries not checked; a Vector unchanged."""
     if isinstance(x, Vector):
         return x
     if isinstance(x, (Spatial, Matrix)):

@@ -35,18 +35,11 @@ class Drawn(NamedTuple):
 
 
 class _Lens:
-    """A perspective projection for a picture of some size.
+    """A perspective projection for a picture of some size in subpixels.
 
-    Args:
-        camera: Camera; it must not look straight up or down.
-        width, height: Size of the picture [subpixels].
-
-    Attributes:
-        width, height: Size of the picture [subpixels].
-        place: Position of the camera, (3,) [m].
-        axes: Unit vectors of the camera: right, up, forward, (3, 3).
-        focus: Focal length [subpixels].
-        near: Smallest depth that is projected [m].
+    The camera must not look straight up or down. `axes` are its unit vectors: right,
+    up, forward, (3, 3), `place` its position, `focus` its focal length [subpixels],
+    `near` the smallest depth that is projected [m].
     """
 
     def __init__(self, camera: Camera, width: int, height: int) -> None:
@@ -63,10 +56,8 @@ class _Lens:
     def project(self, points: np.ndarray) -> np.ndarray:
         """Return column, row [subpixels] and depth [m] of points (n, 3) [m], as (n, 3).
 
-        (0, 0) is the corner at the top left.
-
-        Depth is measured along the viewing direction. All three are NaN for points
-        behind the camera or nearer than `near`.
+        (0, 0) is the corner at the top left. Depth is measured along the viewing
+        direction. All three are NaN for points behind the camera or nearer than `near`.
         """
         local = (points - self.place) @ self.axes.T
         depth = np.where(local[:, 2] > self.near, local[:, 2], np.nan)
@@ -79,9 +70,6 @@ class _Lens:
 
         The depth, (h, w) [m], is along the viewing direction, and infinite where no
         floor is seen; the point is meaningless there.
-
-        Args:
-            level: Height of the floor [m].
         """
         x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
         y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
@@ -141,11 +129,8 @@ class Painter:
     def _shadow(self, points: np.ndarray, faces: np.ndarray) -> np.ndarray:
         """Return which subpixels see a shadow on the floor, (h, w) bool.
 
+        `points` are corners (n, 3) [m], `faces` indices of the three corners (m, 3).
         Triangles with no corner above the floor cast none.
-
-        Args:
-            points: Corners, (n, 3) [m].
-            faces: Indices of the corners of each triangle, (m, 3).
         """
         level = self.camera.floor
         faces = faces[(points[faces, 2] > level).any(axis=1)]
@@ -175,10 +160,8 @@ def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """Return the brightness of each triangle, (m,), 0.34 to 1.12; 0.5 without area.
 
-    Args:
-        points: Corners, (n, 3) [m].
-        faces: Indices of the corners of each triangle, (m, 3).
-        eye: Position of the camera [m]; normals are turned towards it.
+    `faces` (m, 3) are indices of corners `points` (n, 3) [m]. Normals are turned
+    towards the camera at `eye` [m].
     """
     a, b, c = (points[faces[:, k]] for k in range(3))
     normal = np.cross(b - a, c - a)
@@ -196,13 +179,9 @@ def _nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return depth [m] and index of the nearest triangle at each subpixel, (h, w) each.
 
-    Where there is none they are infinity and -1.
-
-    Args:
-        lens: Projection.
-        projected: Column, row [subpixels] and depth [m] of the corners, (n, 3); NaN for
-            a corner behind the camera, whose triangles are left out.
-        faces: Indices of the corners of each triangle, (m, 3).
+    Where there is none they are infinity and -1. `projected` has column, row
+    [subpixels] and depth [m] of the corners, (n, 3); triangles with NaN, behind the
+    camera, are left out.
     """
     depth = np.full(lens.height * lens.width, np.inf)
     front = np.full(lens.height * lens.width, -1)
@@ -227,15 +206,8 @@ def _fragments(
 
     In each row that a triangle meets they are the columns between two of its edges. Its
     weights (u, v, w), which are >= 0 inside, and 1 / depth are linear on the screen.
-
-    Args:
-        lens: Projection.
-        corners: Column, row and depth of the three corners of each triangle, (m, 3,
-            3); one without area covers nothing.
-
-    Returns:
-        Index of the subpixel in the picture, row by row; depth [m]; index of the
-        triangle in `corners`.
+    `corners` (m, 3, 3) are column, row and depth. The arrays are: index of the subpixel
+    in the picture, row by row; depth [m]; index of the triangle.
     """
     x, y, z = corners[..., 0], corners[..., 1], corners[..., 2]
     p, q = [1, 2, 0], [2, 0, 1]  # ends of the edge opposite to each corner
@@ -265,13 +237,9 @@ def _fragments(
 
 
 def _counted(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the whole numbers of ranges, one range after the other, with its index.
+    """Return index of range and number, for all whole numbers of ranges, in order.
 
-    Args:
-        first, last: Ends of each range, both included; it is empty if last < first.
-
-    Returns:
-        Index of the range, and the number, both (sum of the lengths,) int.
+    Both ends are included; a range is empty if last < first.
     """
     count = np.maximum(last - first + 1, 0).astype(int)
     which = np.repeat(np.arange(len(count)), count)
@@ -287,17 +255,11 @@ def _keep_nearest(
     z: np.ndarray,
     number: np.ndarray,
 ) -> None:
-    """Update the depth buffer with fragments that are nearer, in place.
+    """Update the depth buffer, `depth` [m] and `front`, with nearer fragments in place.
 
-    At equal depths the stored triangle stays; of new fragments of equal depth the last
-    one counts.
-
-    Args:
-        depth: Depth of each subpixel, flat [m]; changed in place.
-        front: Index of the nearest triangle of each subpixel, flat; changed in place.
-        chosen: Indices of the triangles.
-        pixel, z, number: Subpixel index, depth and position in `chosen` of each
-            fragment.
+    Both are flat; `front` has indices of triangles. `number` is a position in `chosen`,
+    indices of the triangles. At equal depths the stored triangle stays; of new
+    fragments of equal depth the last one counts.
     """
     nearer = z < depth[pixel]
     pixel, z, number = pixel[nearer], z[nearer], number[nearer]
@@ -311,14 +273,8 @@ def _ground(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sky, floor with a grid, and the opacity of the floor.
 
-    Args:
-        lens: Projection.
-        camera: Camera; if it is not above the floor, the opacity is 0.
-        place, depth: Results of _Lens.floor.
-
-    Returns:
-        Colours of sky and floor, 0..1, (h, w, 3) each, and the opacity, 0..1, (h, w,
-        1).
+    Colours are (h, w, 3), the opacity (h, w, 1), all 0..1; it is 0 for a camera not
+    above the floor. `place` and `depth` are those of _Lens.floor.
     """
     share = np.linspace(0.0, 1.0, lens.height)[:, None, None]
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)

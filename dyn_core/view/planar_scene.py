@@ -93,9 +93,6 @@ class PlanarScene(VisualScene):
         """Return a slab in the world whose upper side is the edge of a half-plane.
 
         It is 6 `size` long, with z0 in the middle of the upper side.
-
-        Args:
-            plane: Half-plane, with its unit normal z and a point z0 of its edge.
         """
         across, thick = 6.0 * self.size, 0.04 * self.size
         nx, ny = (float(x) for x in plane.z)
@@ -182,7 +179,7 @@ class PlanarScene(VisualScene):
 
 
 def _level(plane: HalfPlane) -> float | None:
-    """Return the height of a half-plane with its normal upwards [m], else None.
+    """Return the height [m] of a half-plane with its normal upwards, or None.
 
     The normal may be tilted by less than 1e-9 rad.
     """
@@ -230,14 +227,7 @@ class ChainScene(PlanarScene):
         )
 
     def _angle(self, k: int, start: float) -> Slider:
-        """Return the slider of angle k, within its limits.
-
-        A limit that is not finite is replaced by -3.14 or 3.14 rad.
-
-        Args:
-            k: Index of the angle.
-            start: Initial value [rad], clipped to the range.
-        """
+        """Return the slider of angle k, +-3.14 rad where a limit is not finite."""
         low, high = float(self.chain.lower[k]), float(self.chain.upper[k])
         low = low if np.isfinite(low) else -TURN
         high = high if np.isfinite(high) else TURN
@@ -313,10 +303,6 @@ class ObjectScene(PlanarScene):
 
         The display range is +-3.14 rad, or +-2 lengths of the chain [m] for a cart.
         Without overlap the lower end exceeds the upper one.
-
-        Args:
-            bounds: Position bounds of the coordinate.
-            k: Index of the coordinate.
         """
         reach = FREE * self.size if self._unit(k) == "m" else TURN
         low, high = bounds

@@ -259,9 +259,8 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
 def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | None:
     """Return a function of a row's index that returns its contact forces, (k, 2, 3).
 
-    Args:
-        contacts: Arrays `row` (ascending), `point` [m] and `force` [N] of a
-            MotionRecord; empty: the result is None.
+    `contacts` has `row` (ascending), `point` [m] and `force` [N] of a MotionRecord, or
+    nothing: the result is None.
     """
     if not contacts:
         return None

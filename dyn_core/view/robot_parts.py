@@ -109,14 +109,10 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
 
 
 def _piece(path: Path, mesh: Any, unit: float) -> MeshPiece:
-    """Return one mesh of a trimesh scene, with corners in m.
+    """Return one mesh of a trimesh scene, its unit in m, with corners in m.
 
-    Args:
-        path: File of the mesh; a .stl is shaded flat.
-        mesh: A trimesh.Trimesh.
-        unit: Its unit [m].
-
-    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m.
+    Corners that are not three finite numbers up to 1e9 m are refused. A .stl is shaded
+    flat.
     """
     vertices = np.asarray(mesh.vertices, float) * unit
     if vertices.shape[1:] != (3,):
@@ -261,18 +257,10 @@ class RobotParts:
     def _geometry(
         self, where: str, link: str, body: int, item: Geometry, pose: np.ndarray
     ) -> Iterator[Part]:
-        """Yield the parts of a visual.
+        """Yield the parts of a visual, whose pose in the body is (4, 4).
 
-        Args:
-            where: Name of the part; a mesh adds /0, /1, ... for its pieces.
-            link: Name of the link.
-            body: Index of the body.
-            item: Geometry.
-            pose: Its pose in the body, (4, 4).
-
-        Raises:
-            ModelError: A mesh cannot be found or read.
-            UnsupportedError: trimesh is not installed.
+        A mesh adds /0, /1, ... to the name `where`. ModelError if it cannot be found or
+        read, UnsupportedError without trimesh.
         """
         rgb, opacity = _rgb(item.color)
         if item.shape != "mesh":
@@ -289,9 +277,6 @@ class RobotParts:
 
         They are its collision shapes without meshes, or a ball at its origin if there
         are none.
-
-        Args:
-            link: Name of the link.
         """
         frame, shown = self.model.frame(link), False
         for part in self._collisions(1.0, colors.MARKER, link, meshes=False):
@@ -304,16 +289,10 @@ class RobotParts:
     def _collisions(
         self, opacity: float, color: Color, only: str = "", meshes: bool = True
     ) -> Iterator[Part]:
-        """Yield the collision shapes.
+        """Yield the collision shapes of a link, or of all if `only` is empty.
 
         A shape that cannot be made is left out, and a sentence is appended to
         self.notes.
-
-        Args:
-            opacity: Opacity of the parts, 0..1.
-            color: Colour of the parts.
-            only: Name of a link; empty: all links.
-            meshes: Whether meshes are included.
         """
         for placed in self.model.shapes:
             is_mesh = isinstance(placed.shape, Mesh)
@@ -331,12 +310,8 @@ class RobotParts:
     def _shape(self, link: str, shape: Shape) -> Triangles:
         """Return the surface of a shape in its own frame; of a mesh its convex hull.
 
-        link is the name of the shape's link, for messages.
-
-        Raises:
-            ModelError: A mesh cannot be found or read or spans no volume, or the kind
-                of shape is not supported.
-            UnsupportedError: trimesh is not installed.
+        ModelError for another kind of shape, or a mesh that cannot be read or spans no
+        volume; UnsupportedError without trimesh.
         """
         if isinstance(shape, Mesh):
             pieces = self._mesh(shape.file, link)
@@ -356,12 +331,7 @@ class RobotParts:
     def _mesh(self, file: str, link: str) -> list[MeshPiece]:
         """Return the pieces of a mesh file; each file is read only once.
 
-        Args:
-            file: Path or package:// address, as in the robot's file.
-            link: Name of the link, for errors.
-
-        Raises ModelError if it cannot be found or read, UnsupportedError without
-        trimesh.
+        ModelError if it cannot be found or read, UnsupportedError without trimesh.
         """
         path = mesh_file(file, link, self.model.source)
         trimesh_module()
@@ -501,10 +471,7 @@ def _placed(item: Geometry) -> np.ndarray:
 
 
 def _rgb(color: tuple[float, ...] | None) -> tuple[Color | None, float]:
-    """Return a colour, red, green, blue, 0..255, and its opacity 0..1, from RGBA 0..1.
-
-    Without a colour (None) they are None and 1.
-    """
+    """Return a colour, 0..255, and its opacity, 0..1, from RGBA, 0..1, or None."""
     if color is None:
         return None, 1.0
     red, green, blue = (round(255 * x) for x in color[:3])

@@ -25,12 +25,8 @@ TURN = 3.14  # range of a joint without limits, both ways [rad]
 class _Knob(NamedTuple):
     """The sliders of one joint.
 
-    Attributes:
-        body: Index of the body.
-        first: Index of the joint's first slider.
-        kind: "direct": coordinates of the joint; "ball": roll, pitch, yaw; "floating":
-            x, y, z, roll, pitch, yaw.
-        sliders: Number of sliders.
+    `first` is the index of the first one. `kind` is "direct": coordinates of the joint;
+    "ball": roll, pitch, yaw; "floating": x, y, z, roll, pitch, yaw.
     """
 
     body: int
@@ -295,10 +291,10 @@ def start_position(model: Model, q: np.ndarray | None = None) -> np.ndarray:
 
 
 def _links(model: Model) -> list[str]:
-    """Return the name of a link that is fixed to each body, by body number.
+    """Return the name of a link that is fixed to each body, by body number, or "".
 
     The list has nb + 1 entries, entry 0 for the base. It is the first such link in
-    model.frames, wherever its frame is in the body; "" if there is none.
+    model.frames, wherever its frame is in the body.
     """
     links = [""] * (model.nb + 1)
     for name, frame in model.frames.items():
@@ -307,10 +303,7 @@ def _links(model: Model) -> list[str]:
 
 
 def _force_names(model: Model) -> list[str]:
-    """Return a name for each entry of tau, nv names: JOINT, or JOINT[0], JOINT[1], ...
-
-    JOINT[0], JOINT[1], ... are the coordinates of a joint that has more than one.
-    """
+    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ..."""
     names = [""] * model.nv
     for i in model.independent:
         count = model.joint[i].nv
@@ -323,18 +316,13 @@ def _force_names(model: Model) -> list[str]:
 def _sliders(
     model: Model, q: np.ndarray, size: float
 ) -> tuple[tuple[Slider, ...], list[_Knob]]:
-    """Return the sliders of all independent joints, and their assignment to joints.
+    """Return the sliders of all independent joints, and a _Knob for each one, in order.
 
     A floating joint has x, y, z, roll, pitch and yaw, a joint with a quaternion roll,
     pitch and yaw, another one a slider for each entry of its position. Roll, pitch and
-    yaw are the whole orientation, and start at 0 whatever q is; others start at q,
-    within their range. There is one _Knob for each independent joint, in their order.
-
-    Args:
-        model: Robot.
-        q: Initial position, (nq,).
-        size: Range of lengths without limits, to either side of q for a floating joint,
-            else of 0 [m]; turns without limits have +-3.14 rad.
+    yaw are the whole orientation, and start at 0 whatever q (nq,) is; others start at
+    q, within their range. `size` is the range of lengths without limits [m], to either
+    side of q for a floating joint, else of 0; turns without limits have +-3.14 rad.
     """
     sliders: list[Slider] = []
     knobs = []
@@ -358,13 +346,7 @@ def _sliders(
 
 
 def _turns(name: str) -> list[Slider]:
-    """Return sliders of roll, pitch and yaw of a joint, which start at 0.
-
-    Their ranges are +-3.14, +-1.57 and +-3.14 rad.
-
-    Args:
-        name: Name of the joint.
-    """
+    """Return sliders of roll, pitch and yaw of a joint, which start at 0."""
     return [
         Slider(f"{name} {word}", -high, high, 0.0, "rad")
         for word, high in (("roll", TURN), ("pitch", TURN / 2), ("yaw", TURN))
@@ -376,13 +358,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
 
     An entry without a limit has the range -3.14..3.14 rad if it turns, else
     -size..size, extended to the initial position and the other limit. Joints with nq !=
-    nv have the range -size..size, in m. Sliders start at x, clipped to their range.
-
-    Args:
-        model: Robot.
-        i: Index of the joint's body.
-        x: Initial position of the joint, (nq,) of this joint.
-        size: Range of positions without limits [m].
+    nv have the range -size..size, in m. Sliders start at x (nq,) of joint i, clipped.
     """
     joint, name, v = model.joint[i], model.names[i], model.v_slices[i]
     S = np.zeros((6, joint.nv))

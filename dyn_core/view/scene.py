@@ -207,14 +207,7 @@ class VisualScene(ABC):
         return False
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of the grid below the scene [m].
-
-        It is `lowest` if that is at or below -0.02 size, else 0.
-
-        Args:
-            lowest: Height of the lowest point of the parts [m].
-            size: Diagonal of the scene [m].
-        """
+        """Return the height of the grid [m]: `lowest` if at most -0.02 size, else 0."""
         return 0.0 if lowest > -0.02 * size else lowest
 
 

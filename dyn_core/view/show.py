@@ -162,7 +162,7 @@ def _state_shape(what: Any) -> tuple[int, ...]:
     """Return the shape of a state of a system, as an argument of `show`.
 
     (nq,) of a Model or PlanarObject, (n, 2) of a ChainModel of n joints, (ns,) of a
-    task. Raises UnsupportedError for other types.
+    task.
     """
     if isinstance(what, Model | PlanarObject):
         return (what.nq,)
@@ -176,13 +176,7 @@ def _state_shape(what: Any) -> tuple[int, ...]:
 
 
 def _run_of_recording(what: Any, run: Recording, t: Any) -> Replay:
-    """Return the replay of a Recording of a robot, or of a robot's task.
-
-    Raises:
-        UnsupportedError: `what` is something else.
-        ShapeError: q or tau of the run has not nq or nv columns, or `t` is not None.
-        SettingError: The run has no rows, or its times are not finite or decrease.
-    """
+    """Return the replay of a Recording of a robot, or of a robot's task."""
     model = what.model if isinstance(what, RobotTask) else what
     if not isinstance(model, Model):
         raise UnsupportedError(

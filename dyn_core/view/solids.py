@@ -194,12 +194,7 @@ def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
 def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
     """Return points (r, z) of an arc about the origin, (pieces + 1, 2) [m].
 
-    r is the distance from the z axis.
-
-    Args:
-        radius: Radius [m].
-        start, end: Angles from the z axis [rad].
-        pieces: Number of straight pieces.
+    r is the distance from the z axis, `start` and `end` are angles from it.
     """
     angle = np.linspace(start, end, pieces + 1)
     return radius * np.column_stack([np.sin(angle), np.cos(angle)])
@@ -208,11 +203,8 @@ def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
 def _turned(profile: np.ndarray, around: int) -> Triangles:
     """Return the surface of revolution of a profile about z.
 
-    Triangles whose area is exactly 0, as at r = 0, are left out; their corners stay.
-
-    Args:
-        profile: Points (r, z) from top to bottom, (n, 2) [m].
-        around: Number of corners of a circle.
+    `profile` are points (r, z) from top to bottom, (n, 2) [m]. Triangles whose area is
+    exactly 0, as at r = 0, are left out; their corners stay.
     """
     angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
     r, z = profile.T

@@ -238,9 +238,8 @@ class Graph:
     def _plain(self) -> tuple[Any, ...]:
         """Return (width, nodes, outputs, conditions) as nested tuples and lists.
 
-        Their entries are numbers, strings and None. `conditions` are the nodes of the
-        requirements; their errors and items are left out. Loops contain their Graphs in
-        this form. Valid for Graphs without calls of Programs.
+        `conditions` are the nodes of the requirements; their errors and items are left
+        out. Valid for Graphs without calls of Programs.
         """
         nodes = [tuple(node) for node in self.nodes]
         for k, node in enumerate(self.nodes):
@@ -292,15 +291,8 @@ def _evaluate(
 ) -> Any:
     """Return the value of one node; for a loop, call or product the list of its items.
 
-    Args:
-        node: Node.
-        operands: Values of its operands.
-        inputs: Flat inputs of the Graph.
-        columns: Whether values may be columns of a batch.
-
-    Raises:
-        KeyError: The operation is unknown.
-        RowError: A called Program has no result for the state, or for some rows.
+    `columns`: whether values may be columns of a batch. A called Program without a
+    result raises RowError.
     """
     if node.op == "const":
         return node.data

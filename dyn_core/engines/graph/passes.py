@@ -101,10 +101,8 @@ class Builder:
     def _append(self, node: Node, key: Any) -> int:
         """Add a node and return its index.
 
-        Args:
-            node: Node.
-            key: Key under which later requests find this node. None, or any key without
-                folding: it is never shared.
+        Later requests find it under `key`. Without a key or without folding it is never
+        shared.
         """
         number = len(self.values)
         if self.folding and key is not None:
@@ -114,14 +112,10 @@ class Builder:
         return number
 
     def _simplify(self, op: str, operands: tuple[int, ...]) -> int | None:
-        """Return the index of a simpler node of the same value, or None.
+        """Return the index of a simpler node of the same value, maybe added, or None.
 
-        The simpler node is added if there is none. None: no rule applies. The value may
-        differ where an operand is NaN or infinite, for 0 / 0, and in the sign of zero.
-
-        Args:
-            op: Name in OPERATIONS.
-            operands: Indices of nodes.
+        The value may differ where an operand is NaN or infinite, for 0 / 0, and in the
+        sign of zero.
         """
         values = self.values
         constants = tuple([values[k] for k in operands])

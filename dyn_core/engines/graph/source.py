@@ -68,17 +68,10 @@ def _expression(
 ) -> str:
     """Return the source of the Python expression of one node.
 
-    It names the value of node k "vk", and the list of flat inputs "x".
-
-    Args:
-        k: Index of the node.
-        node: Node.
-        templates: Format strings by operation, with the operands {0}, {1}, ...; other
-            operations become function calls.
-        names: Globals of the compiled function, inf and nan among them; called
-            functions are added, as "loopK", "callK" or "productK" with K = k, or as the
-            name of the operation with "_" behind it.
-        columns: Whether values may be columns.
+    It names the value of node k "vk", and the list of flat inputs "x". Operations
+    without a template, by operation, become function calls; called functions are added
+    to `names`, the globals: "loopK", "callK", "productK", or the operation with "_"
+    behind it.
     """
     operands = [f"v{x}" for x in node.operands]
     if node.op == "const":

@@ -109,9 +109,8 @@ class Symbol(Number):
 def _record(op: str, a: Symbol, b: Any) -> Any:
     """Return the result of `a op b`, recorded in the innermost Graph being traced.
 
-    It is a Symbol, or a float or bool where it is constant. A Number b of a higher rank
-    computes the result itself. Raises TraceError if b is not a number, or is a Symbol
-    of another trace. It is Symbol.apply in short form: operators are most frequent.
+    A Number b of a higher rank computes the result itself. It is Symbol.apply in short
+    form: operators are most frequent.
     """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
@@ -183,10 +182,6 @@ class Tracer:
         Such operations are frequent in spatial algebra; the Builder has the same rules.
         None also for -0.0, whose node then keeps its position, and for a Symbol of an
         outer Graph.
-
-        Args:
-            op: add or mul.
-            a, b: Operands; one at least is a Symbol.
         """
         if type(b) is float:
             a, b = b, a
@@ -258,10 +253,7 @@ class Tracer:
     def _capture(self, x: Symbol) -> int:
         """Return the input node of this loop's Graph for a Symbol of an outer Graph.
 
-        The input is added at the first use of the Symbol.
-
-        Raises:
-            TraceError: The Symbol is of another trace.
+        The input is added at the first use. A Symbol of another trace is refused.
         """
         above = self.outer
         while above is not None and above is not x.tracer:
@@ -277,12 +269,7 @@ class Tracer:
         return self.inputs[-1].node
 
     def _items(self, node: int, width: int) -> list[Any]:
-        """Record the items of a loop, call or product; return their Symbols in order.
-
-        Args:
-            node: Index of the node of that operation.
-            width: Number of items.
-        """
+        """Record the items of a loop, call or product; return their Symbols."""
         return [
             Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
         ]
@@ -292,14 +279,8 @@ class Tracer:
     ) -> list[Any]:
         """Record a product as one operation; return the Symbols of its entries.
 
-        Without folding it is written out, since every operation is wanted.
-
-        Args:
-            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes, sign of A B, and whether it is added to C.
-
-        Raises:
-            TraceError: An entry is not a number, or is a Symbol of another trace.
+        Entries are row by row; c is empty without a C. Without folding the product is
+        written out, since every operation is wanted.
         """
         if not self.folding:
             return unrolled_product(a, b, c, shape)
@@ -308,16 +289,7 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
-        """Record a requirement; with folding, none whose condition is constantly True.
-
-        Args:
-            condition: Symbol or bool that must be true.
-            error, item: Class of the error, and the item that it names.
-
-        Raises:
-            TraceError: This is the Graph of a loop's condition, or `condition` is a
-                Symbol of another trace or no number.
-        """
+        """Record a requirement; with folding, none that is constantly True."""
         if not self.requires:
             raise TraceError(
                 f"{_place()}: require() stands in the condition of a loop; valid: in"
@@ -338,16 +310,6 @@ class Tracer:
         Graph gets one more number: which requirement of the body failed first, by round
         and then by order, counted from 1; 0 if none did. If the body returns a Number
         of a higher rank than Symbol, that number runs the loop instead.
-
-        Args:
-            state: Numbers carried from round to round.
-            body, cond: Functions of the state: the next state, the condition to
-                continue.
-            rounds: Number of rounds after which the loop ends in any case.
-
-        Raises:
-            TraceError: The body returns a wrong number of values, the condition calls
-                require(), or a part cannot be traced.
         """
         count = width = len(state)
         turn, following = self._traced(body, count, count)
@@ -381,14 +343,7 @@ class Tracer:
     ) -> tuple[Tracer, list[Any]]:
         """Trace the body or the condition of a loop; return (its Tracer, its results).
 
-        Args:
-            part: Body or condition.
-            width: Number of state values.
-            length: Required number of results.
-            requires: Whether require() is allowed.
-
-        Raises:
-            TraceError: The number of results is wrong, or the part cannot be traced.
+        `width` is the number of state values, `length` that of results.
         """
         inner = Tracer(width, self, self.folding, requires)
         self.inner = inner
@@ -431,15 +386,10 @@ def _rank(x: Any) -> int:
 def _renumbered(
     tracer: Tracer, graph: Graph, count: int, width: int, captured: Sequence[Symbol]
 ) -> Graph:
-    """Return the Graph with inputs in the order state, failure number, captured.
+    """Return the Graph, changed in place: inputs are state, failure number, captured.
 
-    The failure number is an input only if width > count.
-
-    Args:
-        tracer: Tracer of the Graph.
-        graph: Body or condition, changed in place and returned.
-        count, width: Size of the state as traced, and including the failure number.
-        captured: Symbols of outer Graphs that body or condition use.
+    The failure number is an input only if width > count: `count` is the size of the
+    state as traced, `width` includes the failure number.
     """
     place = {(id(x.tracer), x.node): width + k for k, x in enumerate(captured)}
     numbers = {_FAILURE: count}
@@ -476,7 +426,7 @@ def _place() -> str:
     """Return "FILE:LINE" of the algorithm that is being traced.
 
     It is the innermost caller outside of the Tracer, the Builder, scalar.py and
-    dyn_core.spatial; "the algorithm" if there is none.
+    dyn_core.spatial.
     """
     frame = sys._getframe(1)
     while frame is not None:

@@ -45,10 +45,7 @@ class Blocks:
         self._lock = threading.Lock()
 
     def _whole(self, rows: int) -> int:
-        """Return a block size: `rows`, at most the maximum, in whole steps.
-
-        It is rounded down to a multiple of `step`, but is at least one step.
-        """
+        """Return `rows`, at most the maximum, in whole steps, at least one."""
         return max(min(rows, self._most) // self.step, 1) * self.step
 
     def stop(self) -> None:
@@ -58,8 +55,8 @@ class Blocks:
     def _take(self) -> tuple[int, int]:
         """Return the row range (first, end) of the next block; (0, 0) if none is left.
 
-        `end` is exclusive. The range belongs to the calling thread then. Fewer rows
-        than two blocks are returned as one block, the last.
+        The range belongs to the calling thread then. Fewer rows than two blocks are
+        returned as one block, the last.
         """
         with self._lock:
             first, last = self.first, self.last

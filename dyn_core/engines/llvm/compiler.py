@@ -31,10 +31,6 @@ def _target(host: host_machine.Machine, level: int) -> Any:
     """Return a new code generator of LLVM for an optimisation level, 1 or 2.
 
     Each loaded code needs one of its own, because it takes ownership.
-
-    Args:
-        host: Machine that the code is for; its cpu and features count.
-        level: Optimisation level.
     """
     import llvmlite.binding as llvm
 
@@ -106,9 +102,6 @@ def _free(name: str) -> Any:
     LLVM may run on several threads where each has its own context and target. Releases
     of llvmlite without such a lock, or with a hidden one, return their function
     unchanged.
-
-    Args:
-        name: Name of the function in the library.
     """
     from llvmlite.binding import ffi
 
@@ -117,15 +110,10 @@ def _free(name: str) -> Any:
 
 
 def _optimise(target: Any, module: Any, level: int) -> None:
-    """Run LLVM's optimisation passes of a level, which change the module in place.
+    """Run LLVM's optimisation passes of a level, 1 or 2, on a module, in place.
 
     Straight-line code is vectorised too. Their objects are released before the module.
     llvmlite's ModulePassManager.run would hold its global lock for the whole time.
-
-    Args:
-        target: Code generator, from _target.
-        module: llvmlite's ModuleRef, from _parsed.
-        level: 1 or 2.
     """
     import llvmlite.binding as llvm
 
@@ -141,14 +129,7 @@ def _optimise(target: Any, module: Any, level: int) -> None:
 def _parsed(ir: str, context: Any) -> Any:
     """Return the module of LLVM IR: llvmlite's parse_assembly without its lock.
 
-    The caller closes the module.
-
-    Args:
-        ir: LLVM IR.
-        context: LLVM context, used by one thread at a time.
-
-    Raises:
-        CompileError: The IR is invalid.
+    The caller closes the module. One thread at a time uses the LLVM context.
     """
     import llvmlite.binding as llvm
     from llvmlite.binding import ffi
@@ -164,11 +145,7 @@ def _parsed(ir: str, context: Any) -> Any:
 
 
 def _object_code(target: Any, module: Any) -> bytes:
-    """Return the object code of a module; CompileError if LLVM fails.
-
-    A copy of llvmlite's TargetMachine.emit_object without its lock. The arguments are
-    as in _optimise.
-    """
+    """Return the object code of a module: llvmlite's emit_object without its lock."""
     from llvmlite.binding import ffi
 
     with ffi.OutputString() as error:

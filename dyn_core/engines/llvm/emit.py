@@ -62,9 +62,7 @@ class BehindPointer:
 class _State:
     """Inputs of a loop's body: state behind the pointer %in, captured values in slots.
 
-    Args:
-        width: Number of state values.
-        state: Slots of the initial state and of the captured values behind it.
+    `state` are the slots of the initial state and of the captured values behind it.
     """
 
     def __init__(self, width: int, state: Slots) -> None:
@@ -149,14 +147,10 @@ class LoopCalls:
         return calls
 
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:
-        """Write functions that store values as the initial state; yield their calls.
+        """Write functions that store values of nodes as the initial state; yield calls.
 
         At least 32 slots in a row of one constant node are filled by a loop. The
         others are stored after that; without others one empty function is written.
-
-        Args:
-            nodes: Node of the value of each slot.
-            state: Slots of the state.
         """
         single: list[tuple[int, int]] = []
         place = 0
@@ -177,10 +171,7 @@ class LoopCalls:
     def _fill(self, value: Any, state: Slots, first: int, count: int) -> str:
         """Write a function that stores a constant in slots; return its call.
 
-        Args:
-            value: Constant, a float or bool.
-            state: Slots of the state.
-            first, count: First index in the state; number of slots: at least a vector.
+        There are `count` slots from `first` on, at least a vector.
         """
         code = self._code()
         width = code.width
@@ -211,7 +202,6 @@ class LoopCalls:
         It runs until all lanes have stopped, at most region.max rounds. A lane that has
         stopped keeps its state; results of the body for it are discarded. The result is
         in `state`, the slots of the initial state with the captured values behind it.
-        The scratch memory grows, and errors are as in `loop`.
         """
         emitter, whole = self.emitter, self._code()
         truth, yes = whole.truth, constant(True, "truth", whole.width)
@@ -246,8 +236,8 @@ class LoopCalls:
     def _counted(self, region: Region, state: Slots) -> str:
         """Write the function of a loop of exactly region.max rounds; return its call.
 
-        Its condition always holds, and region.max is at least 1. State and next state
-        swap their memory instead of being copied. The rest is as in `_rounds`.
+        There is at least one round. State and next state swap their memory instead of
+        being copied. The rest is as in `_rounds`.
         """
         emitter, whole = self.emitter, self._code()
         following = Slots(emitter.top)
@@ -274,15 +264,9 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
-        """Write the condition; the active lanes become %going = %active and condition.
+        """Write the condition, value 0 of `go_on`; return whether any lane is active.
 
-        Args:
-            code: Function being written.
-            cond: Calls that compute the condition.
-            go_on: Slots; value 0 is the condition, which holds unless it is 0.0.
-
-        Returns:
-            Register of an i1: whether any lane is active then.
+        The active lanes become %going = %active and condition.
         """
         zero = constant(0.0, "real", code.width)
         code.lines += cond
@@ -301,10 +285,7 @@ class LoopCalls:
     ) -> None:
         """Write the copy of the next state to the state, in active lanes (%going) only.
 
-        Args:
-            code: Function being written, in block `body`; then `kept_all` if count > 0.
-            source, to: Slots of the next state and of the state.
-            count: Number of values.
+        The block is `body`, and `kept_all` after it if count > 0.
         """
         if not count:
             return
@@ -449,11 +430,7 @@ class Emitter:
 class _Writer:
     """Writes one function of a Schedule: it has the code of that function only.
 
-    Args:
-        emitter: Writer of the kernel.
-        schedule: Schedule.
-        inputs, outputs: Memory of the flat inputs and outputs.
-        base: Scratch memory of the Schedule's slots.
+    `base` is the scratch memory of the Schedule's slots.
     """
 
     def __init__(
@@ -470,11 +447,9 @@ class _Writer:
         self.ends, self.conditions = schedule.ends, schedule.conditions
 
     def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
-        """Write a function of some steps; return its call. To be called only once.
+        """Write a function of a chunk's steps; return its call. To be called only once.
 
-        Args:
-            steps: Steps of a chunk; errors are as in `_step`.
-            first: Whether constants and inputs are delivered too, see `_leaves`.
+        `first`: whether constants and inputs are delivered too, see `_leaves`.
         """
         if first:
             self._leaves()
@@ -584,10 +559,7 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; its results become values of the function, not stored.
-
-        Raises ValueError if it has no machine form, such as a loop or a product.
-        """
+        """Write one operation; its results, not stored, are values of the function."""
         if step.op == "sincos":
             self._sincos(step)
             return
@@ -639,10 +611,7 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return instruction and kind of a selection: x[1] where x[0] holds, else x[2].
-
-        x are nodes. The kind is "truth" if both are conditions, else "real".
-        """
+        """Return (instruction, kind) of a selection: x[1] where x[0] holds, or x[2]."""
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}
         result = "truth" if kinds == {"truth"} else "real"

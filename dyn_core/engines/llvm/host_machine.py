@@ -117,10 +117,9 @@ def missing() -> str:
 
 @once
 def _warn_of_unknown_variables() -> None:
-    """Issue a DynWarning for each environment variable DYN_... that does not exist.
+    """Warn, once in the process, of environment variables DYN_... that do not exist.
 
-    Only the first call in the process does so. Where warnings are errors, the messages
-    are printed to stderr instead.
+    Where warnings are errors, the messages are printed to stderr instead.
     """
     for name in sorted(os.environ):
         if name.startswith("DYN_") and name not in VARIABLES:

@@ -95,15 +95,10 @@ def split(ir: str) -> list[str]:
 
 
 def _module(functions: list[str], declared: dict[str, str]) -> str:
-    """Return a module of these functions, with declarations of what they refer to.
+    """Return a module of functions, with declarations of what they refer to.
 
     What they define themselves is not declared. The metadata NONTEMPORAL is added if
     they use it.
-
-    Args:
-        functions: Definitions.
-        declared: By name, the declaration of each function and the definition of each
-            table of the whole module; other names in `functions` are ignored.
     """
     body = "\n".join(functions)
     here = {_name(function) for function in functions}
@@ -113,10 +108,7 @@ def _module(functions: list[str], declared: dict[str, str]) -> str:
 
 
 def _name(definition: str) -> str:
-    """Return the name of a function, with "@", from its text; "" if there is none.
-
-    The text is its definition or declaration.
-    """
+    """Return the name, with "@", of a function's definition or declaration, or ""."""
     match = _NAME.search(definition)
     return match.group() if match else ""
 
@@ -315,14 +307,10 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 
 
 def _from_disk(full: str) -> Kernel | None:
-    """Return a kernel from disk, stored in memory too; None if there is none.
+    """Return a kernel, VARIANT-KEY, from disk, stored in memory too, or None.
 
-    A damaged one counts as none. Its attribute `seconds` is the time of loading.
-
-    The caller holds _LOADING. full: Variant and key of the kernel, VARIANT-KEY.
-
-    Raises:
-        CompileError: The code cannot be loaded.
+    A damaged one counts as none. Its attribute `seconds` is the time of loading. The
+    caller holds _LOADING.
     """
     start = perf_counter()
     entry = kernel_cache.load(full)
@@ -346,18 +334,8 @@ def _make(
 ) -> Kernel:
     """Return a kernel, compiled unless another thread has made it meanwhile.
 
-    It is stored in memory and on disk.
-
-    Args:
-        variant, name: scalar or batch, and key of the kernel.
-        graph, sizes: Graph and sizes of its ports.
-        width: Lanes of a batch; their type is that of the numbers in both variants.
-        expect: Called with the number of steps before compilation, if it is compiled.
-
-    Raises:
-        CompileError: LLVM failed, or code on disk cannot be loaded.
-        SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
-        ValueError: An operation has no machine form.
+    It is stored in memory and on disk. `expect` is called with the number of steps
+    before compilation, if it is compiled.
     """
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile

@@ -167,9 +167,8 @@ def batch_kernel(
 def _zeros(emitter: Emitter) -> list[str]:
     """Return instructions that set the slots in emitter.zeros to zero.
 
-    They read %s, the address of the scratch memory. Slots with fewer than 16 others
-    between them are set together with these. If there are any instructions,
-    emitter.tables declares memset.
+    Slots with fewer than 16 others between them are set together with these. If there
+    are any instructions, emitter.tables declares memset.
     """
     runs: list[list[int]] = []
     for slot in sorted(emitter.zeros):
@@ -192,10 +191,6 @@ def _widened(result: str, value: str, width: int) -> list[str]:
     """Return [the instruction] that widens unsigned whole numbers to 64 bits.
 
     For float64 it is a copy: they have 64 bits.
-
-    Args:
-        result, value: Registers.
-        width: Lanes, of type Lanes for float32.
     """
     how = "zext" if is_single(width) else "bitcast"
     of, to = kind("whole", width), kind("whole", int(width))
@@ -208,12 +203,7 @@ def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
     in, out: tables of addresses of the blocks; s: scratch memory; status: address of
     the status of the first row. It stores the status of each row, int64, 0 or the
     number of the first failed requirement, and returns the number of rows that failed.
-
-    Args:
-        calls: Calls that compute the Graph.
-        width: Lanes, of type Lanes for float32.
-        checked: Whether the Graph has requirements; else no status is written, and 0
-            is returned.
+    Without requirements no status is written, and 0 is returned.
     """
     real = kind("whole", width)
     align = real_size(width) * width
@@ -250,14 +240,9 @@ def _batch(
 ) -> str:
     """Return the function `batch` or `streamed` over rows, as LLVM IR; see the module.
 
-    Args:
-        inputs, outputs: Sizes of the ports.
-        places: Byte offset of each port's block in the scratch memory, inputs first.
-        tables: Byte offset of the tables of block addresses, inputs first.
-        width: Lanes, of type Lanes for float32.
-        begin: Instructions before the first block.
-        rows: Byte offset of memory for the rows of a block, in `streamed`; None:
-            `batch`.
+    `places` are byte offsets of each port's block in the scratch memory, inputs first,
+    `tables` is that of the tables of block addresses, inputs first, `rows` that of
+    memory for the rows of a block, in `streamed`.
     """
     name = "batch" if rows is None else "streamed"
     real = kind("real", lanes_like(width, 1))
@@ -357,12 +342,8 @@ def _blocked(
 ) -> str:
     """Return the function `blocked` over blocks, as LLVM IR; see the module.
 
-    Args:
-        inputs, outputs: Sizes of the ports.
-        tables: Byte offset of the tables of block addresses in the scratch memory,
-            inputs first.
-        width: Lanes, of type Lanes for float32.
-        begin: Instructions before the first block.
+    `tables` is the byte offset of the tables of block addresses in the scratch memory,
+    inputs first; `begin` are instructions before the first block.
     """
     real = kind("real", lanes_like(width, 1))
     lines = [

@@ -111,10 +111,7 @@ def lower(
 class _Ordering:
     """Orders the nodes so that sines and cosines are next to each other.
 
-    Args:
-        graph: Graph without calls of Programs.
-        fused: Whether multiply-adds are formed.
-        pack: Maximum number of angles in one step `sincos`.
+    `pack` is the maximum number of angles in one step `sincos`.
     """
 
     def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
@@ -260,10 +257,6 @@ def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledS
     of loops and products. LLVM orders every pair of memory accesses, so the compile
     time of a function grows with the square of their number. The first chunk is empty
     if the first step is a loop or product, or there is no step.
-
-    Args:
-        schedule: Schedule; only `ends`, the flat outputs by value, is read.
-        steps: All steps in order.
     """
     writes = {x: len(places) for x, places in schedule.ends.items()}
     for step in steps:
@@ -297,12 +290,8 @@ def _assign_slots(
     """Assign a slot to each value that a later chunk reads; free slots are reused.
 
     Items of loops get none, items of products an entry of a matrix. The Schedule is
-    changed in place: slots and size, and all that _place_arrays sets.
-
-    Args:
-        schedule: Schedule with its chunks.
-        joined: Returns whether two flat outputs are in one array; None where outputs
-            cannot be read again.
+    changed in place: slots and size, and all that _place_arrays sets. `joined` returns
+    whether two flat outputs are in one array; None where they cannot be read again.
     """
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
@@ -334,12 +323,7 @@ def _place_arrays(
 
     Matrices that are not used at the same time may share it; outputs serve as matrices
     if there is no loop. Sets copies, arrays and size of the Schedule, and of each item
-    of a product its slot, or its output in `outputs`.
-
-    Args:
-        schedule: Schedule with the slots of single values.
-        joined: Returns whether two flat outputs are in one array; None where outputs
-            cannot be read again, and so do not serve as matrices.
+    of a product its slot, or its output in `outputs`. `joined` is as in _assign_slots.
     """
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]

@@ -75,14 +75,8 @@ def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str
 def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[str]:
     """Write the transposition of `width` vectors by swaps of blocks of 1, 2, 4, ...
 
-    Args:
-        rows: Registers of the vectors; not changed.
-        width: Number and lanes of the vectors, a power of two.
-        lines: Code, extended here.
-        tag: Prefix of registers.
-
-    Returns:
-        Registers of the transposed vectors.
+    `lines` is extended; `tag` is a prefix of registers. The registers of the transposed
+    vectors are returned. `width` is a power of two.
     """
     size = 1
     while size < width:
@@ -110,13 +104,10 @@ def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[
 def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) -> str:
     """Return a function over groups of `width` columns; a partial group comes first.
 
-    Args:
-        head: Name and parameters, with %n: the number of columns.
-        width: Columns of a group, a power of two.
-        body: Returns the lines for a group, from a prefix of registers and the register
-            of its first column. The prefix is `group` for a full group; for a partial
-            one it is `few` where n is below half the width, else `most`, and %mask
-            marks the existing columns.
+    `head` has name and parameters, with %n: the number of columns. `body` returns the
+    lines for a group, from a prefix of registers and the register of its first column.
+    The prefix is `group` for a full group; for a partial one it is `few` where n is
+    below half the width, else `most`, and %mask marks the existing columns.
     """
     counting = ", ".join(f"i64 {k}" for k in range(width))
     lines = [
@@ -159,12 +150,6 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
     """Return instructions for pointers %TAGwK to the vectors of a group of columns.
 
     K counts the columns of the group from 0 on.
-
-    Args:
-        tag: Prefix of registers.
-        first: Register of the first column.
-        block: Register of the block's address.
-        width: Lanes, of type Lanes for float32.
     """
     number, lines = kind("real", lanes_like(width, 1)), []
     for k in range(group_of(width)):

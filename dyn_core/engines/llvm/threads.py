@@ -42,15 +42,7 @@ def count(asked: int | None = None) -> int:
 
 
 class _Job:
-    """One task and its outcome.
-
-    Attributes:
-        task: Function without arguments.
-        done: Event that is set when the task has ended.
-        result: Return value of the task; None until then.
-        error: Exception that it raised, or None.
-        taken: Whether a thread has started it.
-    """
+    """One task and its outcome; `taken`: a thread has started it."""
 
     def __init__(self, task: Callable[[], Any]) -> None:
         self.task = task
@@ -60,10 +52,7 @@ class _Job:
         self.taken = False
 
     def run(self) -> None:
-        """Run the task, store its result or exception, and set `done`.
-
-        Nothing is raised.
-        """
+        """Run the task, store its result or exception, set `done`; raise nothing."""
         try:
             self.result = self.task()
         except BaseException as error:
@@ -145,7 +134,7 @@ class LongTasks:
 
         A task that another thread has started is awaited. After each one, also if it
         failed, its `then` is called with the job; an exception of `then` becomes a
-        warning. Ended tasks are removed.
+        warning.
         """
         while True:
             with self._lock:
@@ -230,10 +219,7 @@ class Workers:
 
 
 def _started(thread: threading.Thread) -> bool:
-    """Start a thread; return whether it was started.
-
-    False if the process cannot have one more thread.
-    """
+    """Start a thread; return False if the process cannot have one more."""
     try:
         thread.start()
     except (RuntimeError, MemoryError):

@@ -91,14 +91,7 @@ def table(
 def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
     """Check that `value` is a C-contiguous, aligned, writeable array of a type.
 
-    Args:
-        kind: Required dtype (int64 or float64) and number of axes, of any lengths.
-        value: Any object.
-        name: Name for messages.
-        lanes: Required length of an additional last axis; 0: none.
-
-    Raises:
-        ShapeError: It is no such array.
+    `lanes` is the required length of an additional last axis; 0: none.
     """
     dtype = _DTYPES[kind.item is FLOAT]
     behind = (lanes,) if lanes else ()
@@ -117,10 +110,7 @@ def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
 
 
 def _wanted(kind: ArrayType, lanes: int) -> str:
-    """Return the description of a valid array, for messages.
-
-    kind: Its dtype and number of axes. lanes: Length of a last axis behind them, or 0.
-    """
+    """Return the description of a valid array; `lanes`: length of a last axis, or 0."""
     dtype = _DTYPES[kind.item is FLOAT]
     more = f", behind them {lanes} lanes" if lanes else ""
     return f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable{more}"

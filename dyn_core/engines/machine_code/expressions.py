@@ -272,16 +272,7 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
-        """Load the field `node.attr` of a record; return its value.
-
-        Args:
-            node: The attribute.
-            owner: Value of the record: the address of its first word.
-            record: Its type.
-
-        Raises:
-            TraceError: The record has no such field.
-        """
+        """Load the field `node.attr` of a record at an address; return its value."""
         place = 0
         for name, kind in record.fields:
             if name == node.attr:

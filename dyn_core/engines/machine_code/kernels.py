@@ -121,10 +121,7 @@ class TiedKernel:
         self.kernel = KernelAddress(made.addresses["scalar"], *tables, memory[1])
 
     def _table(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return the address of a table with the addresses of the arrays.
-
-        The table lives as long as this object.
-        """
+        """Return the address of a table, kept here, of the arrays' addresses."""
         table = (_WORD * max(1, len(arrays)))(*(x.ctypes.data for x in arrays))
         self._kept.append(table)
         return ctypes.addressof(table)
@@ -307,11 +304,6 @@ def _check(
 
     With `rows`, each output must have the shape (rows, *port.shape), and an input has
     this or the Port's. Whether outputs are writeable is not checked.
-
-    Raises:
-        ShapeError: An array is not, or the Program has another dtype.
-        ValueError: The numbers of Ports and arrays differ.
-        AttributeError: An entry is no array, such as a list.
     """
     dtype = getattr(program, "dtype", np.dtype(float))
     if dtype != np.float64:
@@ -334,10 +326,6 @@ def _in_python(
     """Return a callback that runs a Program on bound arrays and writes the outputs.
 
     It ignores its arguments, and returns 0, or 1 if the Program raised an exception.
-
-    Args:
-        program: Program.
-        inputs, outputs: An array for each Port; IndexError without outputs.
     """
 
     out = tuple(outputs) if len(outputs) > 1 else outputs[0]

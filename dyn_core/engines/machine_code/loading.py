@@ -84,8 +84,7 @@ def _compiled(
 ) -> CompiledFunction:
     """Return the CompiledFunction, one for each combination of arguments.
 
-    TraceError if the signature is not in the subset. function: Python function, marked;
-    checked: whether indices and divisors are checked; lanes: states at once, 0: one.
+    `checked`: indices and divisors are checked; `lanes`: states at once, 0: one.
     """
     return CompiledFunction(function, checked, lanes)
 
@@ -177,11 +176,6 @@ class CompiledFunction:
 
         They are loaded from disk, or compiled now and stored there; then `fresh`
         becomes True.
-
-        Raises:
-            TraceError: The code is not in the subset, see `translate`.
-            CompileError: LLVM failed.
-            SettingError: DYN_CACHE_LIMIT or DYN_THREADS is invalid, if it was compiled.
         """
         key = _key((self._checked, self.lanes, contents(self.function)))
         entry = kernel_cache.load(key)
@@ -260,21 +254,10 @@ class CompiledFunction:
         return self._connect(memory, (arguments, arrays))
 
     def _content(self, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
-        """Pack arrays and records into a table of arguments.
+        """Pack arrays and records into a table; return it and the arrays to keep alive.
 
-        Args:
-            arguments: All arguments that are not numbers, in order.
-
-        Returns:
-            The table as bytes: address and dimensions of each array, and the numbers in
-            records; and the arrays, which must stay alive. Without arguments the bytes
-            are b"0".
-
-        Raises:
-            ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or lanes, or layout; an array is read-only; an int
-                in a record exceeds 64 bits; or int and float arrays share memory.
-            OverflowError: An int in a record is too large for a float.
+        The table has address and dimensions of each array, and the numbers in records;
+        without arguments it is b"0". Arguments are all but the numbers, in order.
         """
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)
@@ -319,13 +302,8 @@ class CompiledFunction:
 
         It takes the arguments that are numbers, in order, and returns a number, a tuple
         or None. The machine code must be loaded. The numbers are passed as C arguments,
-        behind the address of the table, which no call changes. The checked form raises
-        the failure, see _with_status.
-
-        Args:
-            memory: ctypes buffer with the table from _content: addresses and dimensions
-                of the arrays, and the numbers in records.
-            kept: Objects that live as long as the returned function.
+        behind the address of the table (`memory`), which no call changes. `kept` lives
+        as long as the function. The checked form raises the failure, see _with_status.
         """
         kinds = [kind for _, kind in self.signature.parameters]
         numbers = [_C_TYPES[kind] for kind in kinds if isinstance(kind, NumberType)]
@@ -346,10 +324,7 @@ class CompiledFunction:
     def _with_status(self, call: Callable[..., Any]) -> Any:
         """Return a call of the checked form that raises the failure it reports.
 
-        It raises ZeroDivisionError for a divisor, and IndexError for an index.
-
-        Args:
-            call: Call that takes the status buffer first, then the numbers.
+        `call` takes the status buffer first, then the numbers.
         """
 
         def checked(*numbers: Any) -> Any:
@@ -374,9 +349,6 @@ class CompiledFunction:
         It takes the arguments that are numbers, in order; the others are fixed. Numbers
         are neither converted nor counted: surplus ones are ignored, and RuntimeError is
         raised if one is missing.
-
-        Args:
-            arguments: All arguments that are not numbers, in order.
         """
 
         def call(*numbers: Any) -> Any:
@@ -423,11 +395,9 @@ class TiedFunction:
 
 
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
-    """Return a call that returns the results as a tuple; it takes the other arguments.
+    """Return a call of the other arguments that returns the results as a tuple.
 
-    Args:
-        call: Machine code that takes memory for the results first.
-        layout: Format of the results in that memory.
+    `call` takes memory for the results first, whose format is `layout`.
     """
     memory = ctypes.c_char * layout.size
 
@@ -454,15 +424,8 @@ def _key(content: Any) -> str:
 def _compile(irs: list[str], passes: int) -> list[bytes]:
     """Return object codes of modules, in their order; those on disk are from there.
 
-    The others are compiled in parallel, and stored on disk, except the first.
-
-    Args:
-        irs: LLVM IR of each module; the first one is not kept on disk.
-        passes: Level of LLVM's optimisation passes; 0: none.
-
-    Raises:
-        CompileError: LLVM failed.
-        SettingError: DYN_CACHE_LIMIT or DYN_THREADS is invalid.
+    The others are compiled in parallel, and stored on disk, except the first. Level 0
+    has no optimisation passes.
     """
     keys = [_key((passes, ir)) for ir in irs]
     stored = [None, *map(kernel_cache.load, keys[1:])]

@@ -114,15 +114,7 @@ def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
 def _compared(
     writer: Expressions, node: ast.Call
 ) -> tuple[TypedValue, TypedValue, TypedValue]:
-    """Return the arguments a and b of a call as floats, and the condition a < b.
-
-    Args:
-        writer: Writer of the calling function; instructions are appended.
-        node: The call, with two arguments.
-
-    Raises:
-        TraceError: An argument is no int or float.
-    """
+    """Return the two arguments a and b of a call as floats, and the condition a < b."""
     a, b = (writer.convert(writer.number(x, INT, FLOAT)) for x in node.args)
     smaller = writer.condition(f"fcmp olt {writer.float} {a.name}, {b.name}")
     return a, b, smaller
@@ -224,14 +216,9 @@ class Operations(Expressions):
         return self.fail(node, what, _VALID.get(op, "+ - * / // %"))
 
     def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> TypedValue:
-        """Return a // b, or a % b, rounded down; zero where b is zero, as in NumPy.
+        """Return a // b, or a % b for `rest`; zero where b is zero, as in NumPy.
 
         The checked form writes a test that b is not zero.
-
-        Args:
-            node: Node of the syntax tree, for that test.
-            rest: Whether the remainder a % b is wanted.
-            a, b: Registers or constants of the ints.
         """
         if self.checked:
             divides = self.new(f"icmp ne i64 {b}, 0")
@@ -288,17 +275,8 @@ class Operations(Expressions):
     ) -> TypedValue:
         """Return the condition a op b; a MASK for floats in lanes, else a BOOL.
 
-        With NaN, != is true, and every other comparison false.
-
-        Args:
-            node: Node of the syntax tree, for messages.
-            op: Comparison operator.
-            a, b: Numbers, both bools or none; an int is converted to compare it with a
-                float.
-
-        Raises:
-            TraceError: The operator is not in the subset, only one is a bool, or bools
-                are compared by another operator than == and !=.
+        With NaN, != is true, and every other comparison false. An int is converted to
+        compare it with a float; a bool is compared with a bool, by == and != only.
         """
         if type(op) not in _COMPARE:
             self.fail(
@@ -319,15 +297,9 @@ class Operations(Expressions):
         return self._by_branches(node)
 
     def _by_branches(self, node: ast.expr, truth: bool = False) -> TypedValue:
-        """Return a condition with short-circuit evaluation, a BOOL.
+        """Return `and`, `or` or a chained comparison with short-circuit evaluation.
 
-        Args:
-            node: `and`, `or`, or a chained comparison.
-            truth: Whether a number is valid as a condition: true unless it is zero.
-
-        Raises:
-            TraceError: An operand is not in the subset, or a number where `truth` is
-                False.
+        `truth`: a number is valid as a condition, true unless it is zero.
         """
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node, yes, no, truth)
@@ -381,12 +353,6 @@ class Operations(Expressions):
         """Return the register (i1) of a number as a condition, true unless it is zero.
 
         NaN is true, too. Floats in lanes are voted to one condition.
-
-        Args:
-            node: Expression of an int, float or bool, or a condition.
-
-        Raises:
-            TraceError: The expression is not in the subset, or is no number.
         """
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name
@@ -490,16 +456,9 @@ class Operations(Expressions):
         self.begin(yes)
 
     def _extreme(self, node: ast.Call, condition: str) -> TypedValue:
-        """Return the smallest or largest argument, the first of equal ones.
+        """Return the smallest ("lt") or largest ("gt") argument, the first of equals.
 
         NaN is treated as in Python. In lanes each lane has its own result.
-
-        Args:
-            node: Call of min or max.
-            condition: "lt" for the smallest, "gt" for the largest.
-
-        Raises:
-            TraceError: An argument is no int or float, or types differ.
         """
         values = [self.number(inner, INT, FLOAT) for inner in node.args]
         best = values[0]

@@ -76,12 +76,7 @@ def _of_file(
     """Return syntax trees and code objects of a file's functions, as two dicts.
 
     Both are by (first line with decorators, name), and empty if the source is invalid.
-    The second also has other code objects, such as modules, classes and lambdas. The
-    results for the last eight arguments are cached.
-
-    Args:
-        source: Content of the file.
-        name: Path of the file.
+    The second also has other code objects, such as modules, classes and lambdas.
     """
     try:
         tree = ast.parse(source)
@@ -113,13 +108,10 @@ def _content(code: CodeType) -> tuple[Any, ...]:
 
 @dataclass
 class _OpenLoop:
-    """A loop being written.
+    """A loop being written, with the labels behind it (`end`) and of its next round.
 
-    Attributes:
-        end: Label behind the loop.
-        next: Label of the next round.
-        left: Names of variables that have a value at each exit (the condition and each
-            `break`); None for an exit that is never taken.
+    `left` has the names of variables with a value at each exit (the condition and each
+    `break`); None for an exit that is never taken.
     """
 
     end: str
@@ -250,12 +242,7 @@ class StatementWriter(Operations):
             self.assigned.add(name)
 
     def _put(self, target: ast.expr, value: TypedValue) -> None:
-        """Write an assignment to a name, an array element, or a tuple of targets.
-
-        Raises:
-            TraceError: The target is another expression, such as a list; the numbers of
-                targets and values differ; or a value has a wrong type.
-        """
+        """Write an assignment to a name, an array element, or a tuple of targets."""
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
         elif isinstance(target, ast.Subscript):
@@ -352,9 +339,6 @@ class StatementWriter(Operations):
 
         The label of the body must have been written. Variables assigned at each `break`
         are added to loop.left.
-
-        Raises:
-            TraceError: The loop has an `else`, or its body is not in the subset.
         """
         if node.orelse:
             self.fail(node, "`else` of a loop", "a variable that says how it ended")
@@ -406,17 +390,10 @@ class StatementWriter(Operations):
         self.begin(end)
 
     def _range(self, node: ast.expr) -> tuple[str, str, int]:
-        """Return (first number, bound, step) of a `range(...)`.
+        """Return (first number, excluded bound, step) of a `range(...)`.
 
-        First number and bound are registers or constants of LLVM; the bound is
-        excluded.
-
-        Args:
-            node: Expression that a `for` iterates over.
-
-        Raises:
-            TraceError: The node is no range of one to three ints, or its step is not a
-                constant other than 0.
+        First number and bound are registers or constants of LLVM; the step must be a
+        constant other than 0.
         """
         valid = "range(stop), range(start, stop), range(start, stop, step)"
         plain = isinstance(node, ast.Call) and not node.keywords
@@ -449,10 +426,6 @@ def _copy(assigned: set[str] | None) -> set[str] | None:
 
 
 def _common(ways: list[set[str] | None]) -> set[str] | None:
-    """Return the variables assigned on all reachable paths; None: none is reachable.
-
-    Args:
-        ways: Names assigned at the end of each path; None for an unreachable one.
-    """
+    """Return the names that all reachable ways assign; None is unreachable."""
     coming = [way for way in ways if way is not None]
     return set.intersection(*coming) if coming else None

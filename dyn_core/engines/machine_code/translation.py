@@ -47,12 +47,9 @@ class Modules(NamedTuple):
 
 
 class _Definition(NamedTuple):
-    """One function in LLVM IR.
+    """One function in LLVM IR, and the Python functions that it calls.
 
-    Attributes:
-        head: Its result, name and parameters, as in a declaration.
-        code: Its definition.
-        calls: The Python functions that it calls.
+    `head` has its result, name and parameters, as in a declaration.
     """
 
     head: str
@@ -99,16 +96,9 @@ def _collect(
 ) -> None:
     """Translate a function and all that it calls, each once, and called ones first.
 
-    Args:
-        function: Python function of the subset.
-        lanes: Number of lanes; 0: floats are scalars.
-        places: Failures of the checked form so far, extended here; None: not checked.
-        callers: The functions that lead to it, the outermost first.
-        defined: Functions so far; extended here.
-
-    Raises:
-        TraceError: A construct or annotation is not in the subset, functions call each
-            other recursively, or a source is not available (see source_of).
+    `lanes` is 0 for scalars. Failures of the checked form are added to `places` (None:
+    not checked), functions to `defined`. `callers` led to it, the outermost first.
+    Recursion is refused.
     """
     if function in callers:
         names = " -> ".join(f.__name__ for f in [*callers, function])
@@ -130,7 +120,6 @@ def _unchecked(function: Callable[..., Any], lanes: int) -> _Definition:
     """Return a function in LLVM IR, not checked, with `lanes` lanes (0: scalars).
 
     It is written once in a process, as long as its code and constants stay the same.
-    Raises TraceError like _define.
     """
     content = repr(_content(function, _name))
     kept = _written.get((function, lanes))
@@ -144,14 +133,8 @@ def _define(
 ) -> _Definition:
     """Return a function in LLVM IR; the functions that it calls are named only.
 
-    Args:
-        function: Python function of the subset.
-        lanes: Number of lanes; 0: floats are scalars.
-        places: Failures of the checked form so far, extended here; None: not checked.
-
-    Raises:
-        TraceError: A construct or annotation is not in the subset, or the source is not
-            available (see source_of).
+    `lanes` is 0 for scalars. Failures of the checked form are added to `places` (None:
+    not checked).
     """
     calls: dict[Callable[..., Any], None] = {}
 
@@ -166,10 +149,7 @@ def _define(
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """Return the LLVM name of a function, in quotes.
-
-    It is the same in the whole process, and no other function has it.
-    """
+    """Return the LLVM name of a function, in quotes, its own in the whole process."""
     name = f"{function.__module__}.{function.__qualname__}"
     number = 1
     while _named.setdefault(f"{name}.{number}", function) is not function:
@@ -183,13 +163,10 @@ def _module(
     defined: dict[Callable[..., Any], _Definition],
     lanes: int,
 ) -> str:
-    """Return the LLVM IR of a module with one function that others can call.
+    """Return the LLVM IR of a module with one function that others can call, `first`.
 
-    Args:
-        first: That function.
-        large: Functions with modules of their own, which are declared only.
-        defined: All functions, called ones before their callers.
-        lanes: Number of lanes; 0: floats are scalars.
+    Functions of `large` have modules of their own, and are declared only. In `defined`
+    called ones come before their callers.
     """
     inside, waiting = set(), [*first.calls]
     while waiting:
@@ -214,12 +191,6 @@ def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
     results; memory for the status if checked; with lanes the lane mask and an unused
     pointer; then the numbers. A tuple is written as 8-byte words and nothing is
     returned; another result is returned, a bool as one byte.
-
-    Args:
-        name: LLVM name of the translated function.
-        kind: Its signature.
-        checked: Whether indices and divisors are checked.
-        lanes: Number of states computed at once; 0: one.
     """
     lines: list[str] = []
     several = isinstance(kind.result, TupleType) and bool(kind.result.items)
@@ -292,12 +263,7 @@ def _content(
 ) -> list[Any]:
     """Return the data on which the machine code of one function depends.
 
-    Args:
-        function: A marked function.
-        mark: Returns plain data that stand for a marked function that it calls.
-
-    Raises:
-        TraceError: Its signature is not in the subset.
+    `mark` returns plain data that stand for a marked function that it calls.
     """
     code, signature = function.__code__, of_function(function)
     constants = [x for x in code.co_consts if not hasattr(x, "co_code")]

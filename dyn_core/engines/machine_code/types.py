@@ -142,17 +142,7 @@ def of_annotation(annotation: Any, where: str) -> Type:
 
 
 def _of_result(annotation: Any, where: str) -> Type:
-    """Return the type of an annotated result.
-
-    It is a NumberType, a TupleType of numbers, or NOTHING for None.
-
-    Args:
-        annotation: Annotation as an object, not as text.
-        where: Start of the message: file, line and function.
-
-    Raises:
-        TraceError: The annotation is not in the subset.
-    """
+    """Return the type of a result from its annotation as an object, not as text."""
     if annotation in (None, NoneType):
         return NOTHING
     if typing.get_origin(annotation) is tuple:
@@ -204,16 +194,7 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
 
 
 def _hints(thing: Any, where: str) -> dict[str, Any]:
-    """Return the annotations of a function or class by name, as objects.
-
-    Args:
-        thing: Function or class.
-        where: Start of the message.
-
-    Raises:
-        TraceError: An annotation cannot be evaluated, such as a name that the module
-            does not have.
-    """
+    """Return the annotations of a function or class by name, as objects."""
     try:
         return typing.get_type_hints(thing, include_extras=True)
     except Exception as error:  # an annotation is any expression

@@ -333,8 +333,5 @@ def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
 
 
 def _place(name: str) -> tuple[int, int]:
-    """Return (row, column) of an entry named by two axes, such as (0, 1) of xy.
-
-    Another letter than x, y, z raises ValueError.
-    """
+    """Return (row, column) of an entry named by two axes, such as (0, 1) of xy."""
     return "xyz".index(name[0]), "xyz".index(name[1])

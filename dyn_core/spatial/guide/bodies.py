@@ -163,11 +163,7 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
 
 def _lengths(name: str, x: Any, *n: int) -> np.ndarray:
-    """Return lengths x as an array of n numbers, without n of one number [m].
-
-    `name` is for error messages. Raises ModelError for a negative length, ShapeError
-    for another shape, NonFiniteError for NaN or infinity. Zero is valid.
-    """
+    """Return lengths x >= 0 as an array of n numbers, without n of one number [m]."""
     lengths = single(name, x, *n)
     if (lengths < 0).any():
         raise ModelError(f"{name}: {lengths.tolist()} m; lengths must be >= 0")

@@ -153,11 +153,7 @@ def dual(X: Any) -> np.ndarray:
 
 
 def _inverse(name: str, M: Any) -> np.ndarray:
-    """Return the inverse of a 6x6 matrix M; `name` is for error messages.
-
-    Raises LinAlgError if numpy's matrix_rank is below 6, ShapeError or NonFiniteError
-    for another array.
-    """
+    """Return the inverse of a 6x6 matrix M; LinAlgError if matrix_rank is below 6."""
     M = single(name, M, 6, 6)
     rank = int(np.linalg.matrix_rank(M))
     if rank < 6:

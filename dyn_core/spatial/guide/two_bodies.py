@@ -140,10 +140,7 @@ def _tilde(r: np.ndarray) -> np.ndarray:
 
 
 def _inertia_along_joint(inertia: float) -> float:
-    """Return the argument, the inertia of body 2 along the joint, s . I2 s [kg·m²].
-
-    Raises ValueError if it is not positive, or NaN.
-    """
+    """Return the argument, s . I2 s [kg·m²]; ValueError unless it is positive."""
     if not inertia > 0:
         raise ValueError(
             f"the inertia of body 2 along the joint is {inertia}; it must be positive:"
@@ -244,9 +241,8 @@ def _biases(
 
         p = v x* I v - weight,   v2 = v1 + s qd
 
-    All are at the origin. I1, I2 are the inertias of the bodies, s the motion of the
-    joint at unit rate, state velocities and gravity g, which causes the weight. Raises
-    ShapeError or NonFiniteError if state.g is not valid.
+    All are at the origin; s is the motion of the joint at unit rate, and gravity
+    state.g causes the weight.
     """
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))

@@ -50,11 +50,7 @@ class NotebookView:
         return f"<view of '{self.scene.name}'{run}; {endings}>"
 
     def _repr_html_(self) -> str:
-        """Return an iframe with the page as HTML, for display in a notebook.
-
-        Raises SettingError if the run takes 80 s or more, UnsupportedError if viser is
-        not installed or its version is not supported.
-        """
+        """Return an iframe with the page as HTML, for display in a notebook."""
         page = html_text(self.page())
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{self.height}"'
@@ -105,13 +101,7 @@ class NotebookView:
 def _page(scene: VisualScene, replay: Replay | None) -> str:
     """Return the HTML page, recorded from a temporary server on this machine.
 
-    Args:
-        scene: Scene to show.
-        replay: Run that the page plays; None: the page shows the initial state.
-
-    Raises:
-        SettingError: The run takes 80 s or more (MOST_PICTURES at FPS per second).
-        UnsupportedError: viser is not installed, or its version is not supported.
+    Runs of 80 s or more are refused (MOST_PICTURES at FPS per second).
     """
     server = start_server(HOST, 0, scene.name)
     try:

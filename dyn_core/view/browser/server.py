@@ -74,9 +74,6 @@ def _guarded(host: str) -> Iterator[list[Any]]:
     The server must be started within it. viser has no interface for that: the function
     it calls to listen is replaced meanwhile, for the whole process. Yields a list that
     is not empty once the check is installed.
-
-    Args:
-        host: Address that the server listens on.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")
     listen, guarded = module.serve, []
@@ -130,10 +127,6 @@ def _is_name_of(host: str, asked: str) -> bool:
     localhost, `host` itself and the names of this machine are accepted; for a loopback
     address only loopback addresses and localhost. Ports may differ, as they do in
     tunnels.
-
-    Args:
-        host: Address that the server listens on.
-        asked: Header Host of a request.
     """
     try:
         name = urlsplit(f"//{asked}").hostname or ""
@@ -183,8 +176,7 @@ def _silent() -> Iterator[None]:
 def _check_free(host: str, port: int) -> None:
     """Raise SettingError if nothing can listen on an address of this machine.
 
-    Causes are a port outside of 0..65535, an empty or unknown host, a port in use, and
-    any other refusal of the system. Port 0 stands for any free one.
+    Port 0 stands for any free one.
     """
     if not 0 <= port <= 65535:
         raise SettingError(

@@ -108,10 +108,7 @@ class Stage:
         )
 
     def _add(self, layer: str) -> None:
-        """Add the surfaces of a layer as nodes, unless they were added before.
-
-        Layers without surfaces of their own, such as frames, are ignored.
-        """
+        """Add the surfaces of a layer as nodes, unless it has none or was added."""
         if layer in self._meshes or layer not in (VISUAL, COLLISION, INERTIA):
             return
         parts = self._visual if layer == VISUAL else self.scene.parts(layer)
@@ -181,12 +178,9 @@ class Stage:
     def _point(self, forces: Arrows | None) -> None:
         """Draw the arrows of contact forces; hide them without forces or if not shown.
 
-        Forces below a thousandth of the scene's weight, and all forces of scenes
-        without a weight, are left out.
-
-        Args:
-            forces: k pairs of a point [m] and the force [N] at it, (k, 2, 3); None: no
-                forces.
+        `forces` (k, 2, 3) are pairs of a point [m] and the force [N] at it. Forces
+        below a thousandth of the scene's weight, and all forces of scenes without a
+        weight, are left out.
         """
         ends = arrow_ends(self.scene, self.camera.size, forces)
         shown = bool(ends) and self.layers["contact forces"]
@@ -196,10 +190,9 @@ class Stage:
             self._arrows.visible = shown
 
     def _paint(self, wanted: dict[int, colors.Color]) -> None:
-        """Set the colours of the visual surfaces; only changed colours are sent.
+        """Set the colours of the visual surfaces, by body; only changed ones are sent.
 
-        Args:
-            wanted: Colours by body; other bodies have the colours of their parts.
+        Bodies without a colour in `wanted` have the colours of their parts.
         """
         if wanted == self._colors:
             return

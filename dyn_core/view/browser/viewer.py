@@ -155,19 +155,14 @@ def y_range(columns: np.ndarray) -> tuple[float, float]:
 def _look(k: int) -> tuple[str, int]:
     """Return the colour of the curves of joint k, from 0, and the index of its dash.
 
-    The index is of DASHES. After as many joints as there are colours the next dash
-    follows; both begin again at their end.
+    After as many joints as there are colours the next dash of DASHES follows.
     """
     count = len(colors.CURVES)
     return colors.CURVES[k % count], k // count % len(DASHES)
 
 
 def _legend(looks: Mapping[str, tuple[str, int]]) -> str:
-    """Return the legend of all plots as HTML: a line and a name for each joint.
-
-    Args:
-        looks: Colour, and index of DASHES, by name; names are escaped.
-    """
+    """Return the legend of all plots as HTML, from (colour, index of dash) by name."""
     line = "display:inline-block;width:20px;vertical-align:middle;margin-right:6px"
     entries = [
         '<div style="white-space:nowrap;overflow:hidden;text-overflow:ellipsis"'
@@ -298,10 +293,9 @@ class Viewer:
     def _fill_panel(self) -> None:
         """Add all controls to the panel; sets `curves` if the replay has some.
 
-        The controls of a replay and its curves need a replay; sliders of joints are
-        added only without one, and if the viewer was made with `sliders`. Colours can
-        be switched if the replay has joint forces, or with neither replay nor
-        `sliders`.
+        Sliders of joints are added only without a replay, and if the viewer was made
+        with `sliders`. Colours can be switched if the replay has joint forces, or with
+        neither replay nor `sliders`.
         """
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
@@ -345,10 +339,7 @@ class Viewer:
         return [layer for layer in LAYERS if not lacking.get(layer)]
 
     def _fill_joints(self, gui: Any) -> None:
-        """Add a slider for each coordinate, and the buttons start and random.
-
-        The buttons show scene.start and scene.random; errors of these are not caught.
-        """
+        """Add a slider for each coordinate, and the buttons start and random."""
         with gui.add_folder("Joints"):
             actions = {"start": self.scene.start, "random": self._random}
             buttons = gui.add_button_group("move to", tuple(actions))

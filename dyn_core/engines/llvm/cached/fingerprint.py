@@ -118,24 +118,14 @@ def _loaded(packages: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _nearest(name: str, marks: Mapping[str, str]) -> str:
-    """Return the mark of a module, or of the nearest package that it is in.
-
-    Args:
-        name: Name of the module.
-        marks: Marks by name of the module or package; "" is returned if none holds.
-    """
+    """Return the mark of a module, or of the nearest package that it is in, or ""."""
     while name and name not in marks:
         name = name.rpartition(".")[0]
     return marks.get(name, "")
 
 
 def _digest(key: tuple[str, ...], loaded: dict[str, Any]) -> str:
-    """Return the digest of modules; the last one is used as long as its reading holds.
-
-    Args:
-        key: Name under which the last reading is cached.
-        loaded: Modules by name.
-    """
+    """Return the digest of modules, the last one of the key while its reading holds."""
     kept = _kept.get(key)
     if kept is None or not kept.holds(loaded):
         kept = _kept[key] = _Reading(loaded)
@@ -146,12 +136,6 @@ class _Reading:
     """One reading of modules.
 
     All objects read are referenced, so that no new object can get the identity of one.
-
-    Args:
-        loaded: Modules by name.
-
-    Attributes:
-        digest: Hex digest of the contents.
     """
 
     def __init__(self, loaded: dict[str, Any]) -> None:
@@ -183,9 +167,6 @@ class _Reading:
 
         Contents of arrays are compared, too. False also if a closure was not complete
         at the reading, or if objects change meanwhile.
-
-        Args:
-            loaded: Modules by name, now.
         """
         spaces = [loaded, *self._spaces[1:]]
         try:
@@ -213,10 +194,7 @@ class _Reading:
             return False  # it changes while it is looked at, or is gone
 
     def _space(self, space: Any) -> list[tuple[str, Any]]:
-        """Record a mapping, with its keys and values for `holds`.
-
-        Return its items, a list of (key, value).
-        """
+        """Record a mapping, keys and values, for `holds`; return its items."""
         items = list(space.items())
         self._spaces.append(space)
         self._lengths.append(len(items))
@@ -225,18 +203,12 @@ class _Reading:
         return items
 
     def _members(self, space: Any) -> list[Any]:
-        """Return the relevant globals of a module or members of a class, with names.
+        """Return (name, content) of relevant globals of a module or members of a class.
 
         These are functions and classes; plain values without leading "__"; objects
         named in upper case; and functions inside other objects, see _behind. Dunder
-        attributes that Python changes at run time do not count.
-
-        Args:
-            space: Namespace of the module or class.
-
-        Returns:
-            A list of (name, content) in the order of the namespace, with the content as
-            data for marshal.
+        attributes that Python changes at run time do not count. The order is that of
+        the namespace, the content data for marshal.
         """
         members = []
         for name, value in self._space(space):
@@ -290,7 +262,7 @@ class _Reading:
         return ("other", name, self._behind(value))
 
     def _function(self, function: FunctionType) -> Any:
-        """Return code, defaults, and the contents of the closure of a function as data.
+        """Return code, defaults and contents of the closure of a function as data.
 
         A closure that is not yet complete makes `holds` False.
         """
@@ -311,10 +283,9 @@ class _Reading:
         return ("function", code, self._of(defaults), self._of(named), contents)
 
     def _class(self, kind: type) -> Any:
-        """Return module, name, bases and members of a class of these modules as data.
+        """Return module, name, bases and `_members` of a class of these modules.
 
-        Members are those that `_members` chooses. For another class it is only (module,
-        name).
+        For another class it is only (module, name).
         """
         name = (kind.__module__, kind.__qualname__)
         if kind.__module__ not in self._modules:
@@ -327,8 +298,7 @@ class _Reading:
     def _fields(self, record: Any) -> list[Any]:
         """Return (name, content) of each field of a record with named fields or slots.
 
-        The content is data for marshal, None for a field that is not set. [] for any
-        other object.
+        The content is data for marshal, None for a field that is not set.
         """
         names = getattr(record, "__dataclass_fields__", getattr(record, "_fields", ()))
         if not names:
@@ -344,7 +314,7 @@ class _Reading:
         """Return functions inside a wrapper as data for marshal; record them for holds.
 
         A wrapper is a property (only its getter is read), a method, a cached function
-        or a partial, whose arguments come first; [] for any other object.
+        or a partial, whose arguments come first.
         """
         functions = []
         if type(value) is partial:
@@ -360,10 +330,7 @@ class _Reading:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is number, bool, text, bytes, None, or a tuple of these.
-
-    A value of a subclass, or of a type of NumPy, is not plain; nor a nested tuple.
-    """
+    """Return whether a value of no subclass is plain, or a flat tuple of plain ones."""
     if type(value) is tuple:
         return all(type(x) in _PLAIN for x in value)
     return type(value) in _PLAIN
@@ -377,9 +344,8 @@ def _order(value: Any) -> str:
 
 
 def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
-    """Return whether two sequences contain the same objects in the same order.
+    """Return whether two sequences contain the same objects in order, by identity.
 
-    Objects are compared by identity. What one sequence has behind the end of the other
-    is not compared.
+    What one sequence has behind the end of the other is not compared.
     """
     return all(map(is_, now, then))

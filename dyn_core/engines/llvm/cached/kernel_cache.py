@@ -57,19 +57,15 @@ def folder() -> Path | None:
 
 @once
 def _warn_off(path: str, why: str) -> None:
-    """Issue a DynWarning that compiled code is not cached in this folder, and why.
-
-    Equal arguments warn once in a process.
-    """
+    """Warn, once for equal arguments, that code is not cached in a folder, and why."""
     warn(f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder")
 
 
 @once
 def _usable(path: Path) -> bool:
-    """Return whether a folder belongs to this user alone and is writeable.
+    """Return whether a folder, created if needed, is writeable and this user's alone.
 
-    It is created if needed, and checked once in a process. If others may read or write
-    it, or it is not usable otherwise, a warning gives the reason.
+    It is checked once in a process. If it is not usable, a warning gives the reason.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -156,24 +152,12 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file with flags of os.open; return its descriptor.
-
-    Opening a pipe without data does not block. Raises OSError if it cannot be opened.
-    """
+    """Return the descriptor of a file; opening a pipe without data does not block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _put(home: Path, key: str, content: bytes) -> None:
-    """Write an entry completely or not at all.
-
-    Args:
-        home: Folder of the cache.
-        key: Key of the entry.
-        content: Bytes of the file.
-
-    Raises:
-        OSError: The disk refuses.
-    """
+    """Write an entry completely or not at all; OSError if the disk refuses."""
     handle, temporary = tempfile.mkstemp(dir=home, suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -42,22 +42,16 @@ class GraphFacts(NamedTuple):
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that refuses objects of other packages by PicklingError.
-
-    Attributes:
-        modules: Modules of the classes and functions that were pickled.
-    """
+    """A pickler that refuses objects of other packages by PicklingError."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
         self.modules: set[str] = set()
 
     def reducer_override(self, value: Any) -> Any:
-        """Raise PicklingError for a class, function or object of another package.
+        """Add the module of an object to `modules`, and let it be pickled as usual.
 
-        For objects of dyn_core, dyn_plugins, builtins, numpy, collections, functools
-        and types, add the module to `modules`, and return NotImplemented: they are
-        pickled as usual.
+        A class, function or object of another package raises PicklingError.
         """
         kind = value if isinstance(value, (type, FunctionType)) else type(value)
         package = kind.__module__.partition(".")[0]

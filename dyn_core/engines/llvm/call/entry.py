@@ -180,16 +180,8 @@ def _safely_read(address: int, size: int) -> bytes | None:
 def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     """Return the entry's machine code, compiled or from the cache.
 
-    Equal arguments give the same object.
-
-    Args:
-        how: struct or buffer.
-        place: Offset in a Program object of the Descriptor's address [bytes].
-        single: Whether arrays are float32.
-
-    Raises:
-        CompileError: LLVM failed.
-        SettingError: DYN_CACHE_LIMIT is invalid.
+    `how` is struct or buffer; `place` is the offset in a Program object of the
+    Descriptor's address [bytes]; `single` says whether arrays are float32.
     """
     digest = hashlib.sha256(
         f"{how} {place} {single} {host_machine.machine().key}".encode()
@@ -284,9 +276,9 @@ def connect(
 
 
 def _vectorcall() -> Any:
-    """Return CPython's function that calls a Python function.
+    """Return CPython's function, of ctypes.pythonapi, that calls a Python function.
 
-    Of ctypes.pythonapi: PyObject_Vectorcall; before 3.11, where that is inline,
+    It is PyObject_Vectorcall; before 3.11, where that is inline,
     _PyFunction_Vectorcall.
     """
     api = ctypes.pythonapi

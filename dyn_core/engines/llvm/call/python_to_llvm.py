@@ -104,12 +104,9 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
 class _Function:
     """Writes one function; its variables are stack memory.
 
-    Args:
-        node: Syntax tree of the function.
-        names: By name, constants of its module (numbers), and names of functions that
-            replace this one (strings).
-        local: Names of all functions of the LLVM module.
-        foreign: By name, declarations of other functions, extended here.
+    `names` has the constants of its module (numbers), and names of functions that
+    replace this one (strings). `foreign` has declarations of other functions by name,
+    and is extended.
     """
 
     def __init__(
@@ -128,12 +125,7 @@ class _Function:
     def define(self, scope: str) -> str:
         """Return the LLVM definition of the function, which returns 0 by default.
 
-        Args:
-            scope: "internal ", or "" for external linkage.
-
-        Raises:
-            TypeError, KeyError, AssertionError, ValueError: The function is not in the
-                subset, as in `translate`.
+        `scope` is "internal ", or "" for external linkage.
         """
         arguments = [a.arg for a in self.node.args.args]
         for name in arguments:
@@ -204,14 +196,7 @@ class _Function:
     def _branch(self, test: ast.expr, yes: str, no: str) -> None:
         """Write a jump to label `yes` or `no`, with short-circuit evaluation.
 
-        Args:
-            test: and, or, not, one comparison, or a number, which is true unless it is
-                zero.
-            yes, no: Labels.
-
-        Raises:
-            AssertionError: A comparison is chained, such as a < b < c.
-            KeyError: A comparison is none of those of integers.
+        A number is true unless it is zero.
         """
         if isinstance(test, ast.BoolOp):
             both = isinstance(test.op, ast.And)
@@ -263,13 +248,10 @@ class _Function:
         return self._new(f"inttoptr i64 {self._value(node)} to ptr")
 
     def _room(self, size: ast.expr) -> str:
-        """Return the register of the address of stack memory, as an i64.
+        """Return the register of the address, an i64, of `size` bytes of stack memory.
 
         It is 16-byte aligned and not initialised. A size without variables is allocated
         at the beginning of the function, so that a loop does not allocate again.
-
-        Args:
-            size: Expression of the number of bytes.
         """
         names = {n.id for n in ast.walk(size) if isinstance(n, ast.Name)}
         if names <= self.names.keys():
@@ -314,10 +296,7 @@ class _Function:
         return self._new(f"call i64 {function}({', '.join(values)})")
 
     def _argument(self, node: ast.expr) -> str:
-        """Return the LLVM type and value of an argument of a call, as one text.
-
-        real(a) loads the double at the address a; any other argument is an i64.
-        """
+        """Return type and value of an argument: a double for real(a), else an i64."""
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id == "real":  # type: ignore[attr-defined]
             place = self._pointer(node.args[0])  # type: ignore[attr-defined]

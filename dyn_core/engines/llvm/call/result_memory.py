@@ -181,12 +181,7 @@ def numpy_functions(count: int) -> Any:
 
 
 def _loaded() -> compiler.Loaded:
-    """Return the machine code, compiled or from the cache.
-
-    Raises:
-        CompileError: LLVM failed.
-        SettingError: DYN_CACHE_LIMIT is invalid.
-    """
+    """Return the machine code, compiled or from the cache."""
     digest = hashlib.sha256(f"results {host_machine.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
     entry = kernel_cache.load(key)

@@ -85,24 +85,15 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _window(b: Any, first: Any) -> list[Any]:
-    """Return six consecutive 32-bit words of the table, lowest word first.
-
-    Args:
-        b: Instructions of one lane.
-        first: Index of the first byte, a whole Value.
-    """
+    """Return six 32-bit words of the table, lowest word first, from byte `first` on."""
     return [b.word(TABLE, first + 4 * k) for k in range(_LIMBS)]
 
 
 def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
-    """Return the upper 128 bits of whole * window mod 2**192.
+    """Return the upper 128 bits of whole * window mod 2**192, whole below 2**60.
 
-    Args:
-        whole: Whole Value below 2**60.
-        window: Six words of 32 bits, whole Values, lowest word first.
-
-    Returns:
-        Two words of 64 bits, whole Values, upper word first.
+    `window` has six words of 32 bits, lowest word first; the result two words of 64
+    bits, upper word first.
     """
     low, high = whole & _LOW, whole.logical(32)
     total = low * window[0]
@@ -122,12 +113,8 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
 def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
     """Return a fixed-point number of 128 bits, 0 to below 1/2, as a sum of two reals.
 
-    Args:
-        upper, lower: Its words of 64 bits, whole Values; the binary point is before the
-            first bit of `upper`.
-
-    Returns:
-        The rounded number, and its remainder.
+    The binary point is before the first bit of `upper`. The rounded number comes before
+    its remainder.
     """
     # Parts of 32 bits: conversions of 64 bits are library calls on small machines.
     parts = [
@@ -146,11 +133,7 @@ def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
 
 
 def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
-    """Return pi/2 (y + rest) as two reals: the rounded value and its remainder.
-
-    Args:
-        y, rest: Real Values, `rest` much smaller than y.
-    """
+    """Return pi/2 (y + rest), rest much smaller, as its rounded value and remainder."""
     y1 = (y.bits() & -(2**27)).bits()
     y2 = y - y1
     r = y * _HALF_PI[0]

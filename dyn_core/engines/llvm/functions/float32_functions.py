@@ -83,10 +83,6 @@ def _define_sincos(width: int, fused: bool) -> str:
 
     It uses polynomials up to FAR (1e4 rad), and the rounded float64 function beyond and
     without fused multiply-add.
-
-    Args:
-        width: Float32 lanes, of type Lanes.
-        fused: Whether a multiply-add rounds once.
     """
     b = Instructions(width, fused)
     wide = kind("real", int(width))
@@ -111,13 +107,7 @@ def _define_sincos(width: int, fused: bool) -> str:
 
 
 def _returned(b: Instructions, pair: str, values: list[Value]) -> list[str]:
-    """Return the instructions that return a pair of values.
-
-    Args:
-        b: Instructions, whose number of registers is increased; no line is added to it.
-        pair: LLVM type of the pair.
-        values: The two real Values.
-    """
+    """Return the instructions that return a pair of values, not appended to `b`."""
     b.named += 2
     one, two = f"%n{b.named - 1}", f"%n{b.named}"
     return [

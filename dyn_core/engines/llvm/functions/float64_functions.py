@@ -99,11 +99,7 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
     """Return x - n pi/2 as two reals, the rounded value and its remainder.
 
-    For angles up to 8e5 rad, without fused multiply-add; products are exact.
-
-    Args:
-        x: Angle, a real Value [rad].
-        n: Number of quarter turns, a real Value without fraction.
+    For angles x up to 8e5 rad, without fused multiply-add; products are exact.
     """
     r0 = x - n * _HALF_PI_33[0]
     r1, rest1 = _difference(r0, n * _HALF_PI_33[1])
@@ -112,10 +108,7 @@ def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
 
 
 def _difference(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a - b as two reals: the rounded difference, and its rounding error.
-
-    Their sum is exact for any magnitudes of a and b.
-    """
+    """Return a - b as rounded difference and error: their sum is exact."""
     r = a - b
     back = a - r
     return r, (a - (r + back)) - (b - back)
@@ -343,10 +336,6 @@ def _define_sincos(width: int, fused: bool) -> str:
     """Return the LLVM IR of sincos, which returns {sine, cosine}.
 
     Angles beyond FAR, see `reduced`, are reduced separately, lane by lane.
-
-    Args:
-        width: Lanes.
-        fused: Whether a multiply-add rounds once.
     """
     b = Instructions(width, fused)
     pair = f"{{{b.real}, {b.real}}}"
@@ -370,11 +359,8 @@ def _define_sincos(width: int, fused: bool) -> str:
 def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
     """Return r, low and n of angles, recomputed for angles beyond FAR.
 
-    far_angles.FUNCTION computes them, through memory on the stack.
-
-    Args:
-        b: Instructions, to which these are appended.
-        values: Angles, then r, low and n from `reduced`: one Value each.
+    `values` are angles, then r, low and n from `reduced`. far_angles.FUNCTION computes
+    them, through memory on the stack.
     """
     memory = b.new(f"alloca [{len(values) * b.width} x i64], align 8")
     places = [
@@ -391,14 +377,7 @@ def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
 
 
 def _declarations(width: int) -> str:
-    """Return the declarations of the intrinsics for one number of lanes, as one text.
-
-    fabs, sqrt, floor and fma; for several lanes also masked loads and stores, and the
-    count of bits (ctpop).
-
-    Args:
-        width: Lanes, of type Lanes for float32.
-    """
+    """Return the declarations of the intrinsics for one number of lanes."""
     real = kind("real", width)
     end = suffix(width)
     lines = [

@@ -111,12 +111,7 @@ class OperationTable:
     ) -> list[int]:
         """Return the words that compute the outputs of a Graph, with the end mark -1.
 
-        Slots of its values and constants are allocated, and `steps` grows. KeyError if
-        an operation has no opcode.
-
-        Args:
-            graph: Graph.
-            inputs, outputs: Slot of each flat input and output.
+        `inputs` and `outputs` are slots; slots of values and constants are allocated.
         """
         lists = _Lists(self, graph, inputs, outputs).lists
         cells: list[int] = []
@@ -175,16 +170,10 @@ class LoopCells(NamedTuple):
 
 
 class _Lists:
-    """The words of one Graph by depth and kind.
+    """The words of one Graph by depth and kind; slots are allocated in `table`.
 
-    Args:
-        table: Table, whose slots are allocated here.
-        graph: Graph.
-        inputs, outputs: Slot of each flat input and output.
-
-    Attributes:
-        lists: By depth * _KINDS + opcode, the words of all operations there.
-        slots: Slot of each node; for a loop or product the slots of its results.
+    `lists` has the words of all operations by depth * _KINDS + opcode; `slots` the slot
+    of each node, for a loop or product the slots of its results.
     """
 
     def __init__(
@@ -227,26 +216,15 @@ class _Lists:
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
     def _add(self, depth: int, opcode: int, *cells: int) -> None:
-        """Append the words `cells` of one operation to the list of depth and opcode.
-
-        It is counted in table.steps.
-        """
+        """Append an operation's words to the list of depth and opcode, and count it."""
         self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
         """Add an operation with one result, in a new slot or in the slot of an output.
 
-        Sets the slot and depth of the node. If it is several outputs, its slot is that
-        of the last one.
-
-        Args:
-            k: Node.
-            op: Operation of operations.py.
-            operands: Nodes of the operands.
-
-        Raises:
-            KeyError: The operation has no opcode.
+        Sets the slot and depth of the node k. If it is several outputs, its slot is
+        that of the last one.
         """
         slots, depths = self.slots, self.depths
         depth = depths[k] = max([depths[x] for x in operands]) + 1
@@ -262,13 +240,7 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle unless they exist; set slot and depth of k.
-
-        Args:
-            k: Node of the sine or cosine.
-            op: sin or cos.
-            angle: Node of the angle.
-        """
+        """Add sine and cosine of an angle if they are new; set slot and depth of k."""
         pair = self.angles.get(angle)
         depth = self.depths[k] = self.depths[angle] + 1
         if pair is None:
@@ -278,10 +250,7 @@ class _Lists:
         self.slots[k] = pair[op == "cos"]
 
     def _loop(self, k: int, node: Node) -> None:
-        """Add the loop of node k and the copies of its initial state.
-
-        It sets slots and depth of the node.
-        """
+        """Add a loop and copies of its initial state; set slots and depth of node k."""
         depth = max([self.depths[x] for x in node.operands], default=0) + 1
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
         for to, source in loop.copies:
@@ -290,10 +259,9 @@ class _Lists:
         self.slots[k], self.depths[k] = loop.results, depth + 1
 
     def _product(self, k: int, node: Node) -> None:
-        """Add the product of node k and copies of its operands.
+        """Add a product and copies of its operands; set slots and depth of node k.
 
-        It sets slots and depth of the node. Rows of the matrices are padded to
-        multiples of 8 slots.
+        Rows of the matrices are padded to multiples of 8 slots.
         """
         rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
@@ -315,13 +283,7 @@ class _Lists:
     def _array(self, depth: int, nodes: Sequence[int], columns: int) -> int:
         """Add the copies of a matrix into padded rows; return the first slot.
 
-        Rows are padded to a multiple of 8 slots, to which nothing is copied. `steps` of
-        the table grows.
-
-        Args:
-            depth: Depth of the copies.
-            nodes: Nodes of the entries, row by row.
-            columns: Number of columns.
+        Rows are padded to a multiple of 8 slots, to which nothing is copied.
         """
         by_row = _in_groups(columns)
         first = self.table.room(len(nodes) // columns * by_row)
@@ -339,11 +301,7 @@ def _in_groups(count: int) -> int:
 
 
 def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the slot of each flat value.
-
-    Args:
-        ports: (size, first slot) of each port.
-    """
+    """Return the slot of each flat value of ports (size, first slot)."""
     return [k for size, first in ports for k in range(first, first + size)]
 
 

@@ -53,11 +53,7 @@ def _truth(x: Value) -> Value:
 
 
 def _function(name: str) -> Compute:
-    """Return a function (instructions, arguments) that writes the call of `name`.
-
-    `name` is a function of float64_functions.py; the written function returns one
-    Value, in a list.
-    """
+    """Return a function (instructions, arguments) that writes the call of `name`."""
 
     def compute(b: Instructions, x: list[Value]) -> list[Value]:
         arguments = ", ".join(f"{b.real} {value.name}" for value in x)
@@ -140,12 +136,7 @@ def write(width: int, fused: bool, vector: int) -> str:
 
 
 def _slot(b: Instructions, word: int) -> str:
-    """Append the address of a slot; return its register.
-
-    Args:
-        b: Instructions, with registers %words and %m, the scratch memory.
-        word: Index in %words of the word with the number of the slot.
-    """
+    """Append the address in %m of the slot in a word of %words; return its register."""
     place = b.new(f"getelementptr i32, ptr %words, i64 {word}")
     index = b.new(f"load i32, ptr {place}")
     wide = b.new(f"zext i32 {index} to i64")
@@ -158,14 +149,7 @@ def _load(b: Instructions, pointer: str) -> Value:
 
 
 def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
-    """Return the LLVM definition of the function op_NAME, which returns an i64.
-
-    Args:
-        name: Name of the operation.
-        lines: Instructions of the body, `ret i64` included.
-        arguments: Parameters; by default the addresses %code (words), %s (scratch
-            memory) and %p (record).
-    """
+    """Return the LLVM definition of the function op_NAME, which returns an i64."""
     head = f"define i64 @op_{name}({arguments}) nounwind {{"
     return "\n".join([head, *lines, "}", ""])
 
@@ -174,16 +158,10 @@ _START = ["  %c = inttoptr i64 %code to ptr", "  %m = inttoptr i64 %s to ptr"]
 
 
 def _counted(name: str, count: int, lines: list[str]) -> str:
-    """Return the LLVM function op_NAME that repeats instructions.
+    """Return the LLVM function op_NAME that repeats instructions without labels.
 
-    They are executed for each group of words, of which there is at least one. The
-    function returns the address behind the last group.
-
-    Args:
-        name: Name of the operation.
-        count: Number of words of a group.
-        lines: Instructions without labels; %words points to the group, %m to the
-            scratch memory.
+    They are executed for each group of `count` words, %words, of which there is at
+    least one. The function returns the address behind the last group.
     """
     return _define(
         name,
@@ -211,11 +189,6 @@ def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
     """Return the LLVM function of an operation on slots.
 
     The words of an operation are the slots of its results, then of its operands.
-
-    Args:
-        name, op: Name and definition of the operation.
-        width: Lanes.
-        fused: Whether a multiply-add rounds once.
     """
     b = Instructions(width, fused)
     operands = [_load(b, _slot(b, op.results + k)) for k in range(op.arity)]
@@ -233,9 +206,6 @@ def _require(width: int) -> str:
     In lanes where the condition does not hold, the status, in slot 0, becomes the
     minimum of its value (HOLDS, 2**30, if none has failed) and the requirement's
     number. Words: slot of the condition, and the requirement's number.
-
-    Args:
-        width: Lanes.
     """
     b = Instructions(width, False)
     holds = _truth(_load(b, _slot(b, 0)))
@@ -262,9 +232,6 @@ def _still(width: int) -> str:
 
     It returns 1 if a lane is active, else 0. A lane remains active if it was and its
     condition holds. Words: slot of the active lanes, and slot of the condition.
-
-    Args:
-        width: Lanes.
     """
     b = Instructions(width, False)
     b.lines += [*_START, "  %words = getelementptr i32, ptr %c, i64 0"]
@@ -277,11 +244,7 @@ def _still(width: int) -> str:
 
 
 def _begin(width: int) -> str:
-    """Return the LLVM function of `begin`, which sets the status of all lanes to HOLDS.
-
-    HOLDS, 2**30, means that no requirement has failed. The function takes %s, the
-    address of the scratch memory, and returns 0. `width`: Lanes.
-    """
+    """Return the LLVM function of `begin`: the status of all lanes becomes HOLDS."""
     b = Instructions(width, False)
     holds = constant(HOLDS, "whole", width)
     lines = [
@@ -296,11 +259,7 @@ def _finish(width: int) -> str:
     """Return the LLVM function of `finish`, which stores the status of each lane.
 
     A status is 0, or the number of the first requirement that failed: an int64, for the
-    first lane at the address %status. The function takes %s, the address of the scratch
-    memory, and %status; it returns how many lanes failed.
-
-    Args:
-        width: Lanes.
+    first lane at the address %status. The function returns how many lanes failed.
     """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
@@ -319,8 +278,7 @@ def _finish(width: int) -> str:
 def _rows(width: int) -> list[str]:
     """Return LLVM IR of gather and scatter, which transpose rows to slots and back.
 
-    Both are in rows_ir.py; their operations, which call them, follow: op_gather takes
-    %from, %stride, %n and %to, op_scatter %from, %n and %to. [] for one lane.
+    op_gather takes %from, %stride, %n and %to, op_scatter %from, %n and %to.
     """
     if width == 1:
         return []
@@ -345,11 +303,7 @@ def _rows(width: int) -> list[str]:
 
 
 def _tiles(products: Products) -> list[str]:
-    """Return a text for each of TILES, in order: the LLVM IR of its function.
-
-    Args:
-        products: Writer; its attribute `tiles` becomes the last tile alone.
-    """
+    """Return the LLVM IR of each of TILES; products.tiles becomes the last alone."""
     tiles = []
     for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1

@@ -177,19 +177,11 @@ class ScaledRows:
     def _vector(
         self, scaling: Scaling, tag: str, first: str, k: int, factor: str, rest: int
     ) -> list[str]:
-        """Return the instructions that load, multiply and store one vector.
+        """Return the instructions that load, multiply and store vector `first` + k.
 
         They read at %b, with `onto` also at %c, and store at %to. Without `onto` the
-        factor is %number.
-
-        Args:
-            scaling: Sign of the product, and whether it is added to c; its rest is
-                ignored.
-            tag: Prefix of registers.
-            first: Register of a vector's index.
-            k: Number added to that index.
-            factor: Register of the vector of a or -a; used only with `onto`.
-            rest: Number of last entries that are neither read nor written.
+        factor is %number, else `factor`, of a or -a. The last `rest` entries are
+        neither read nor written.
         """
         of, size = self.of, self.lanes
         lines = [
@@ -327,9 +319,6 @@ class Products:
         `count` blocks of `vectors` vectors follow each other; `rest` is the number of
         entries of the last vector beyond the matrix: 0 but for the last block, which
         is yielded alone if it has any.
-
-        Args:
-            columns: Columns of the result.
         """
         vectors = -(-columns // self.step)
         rest = vectors * self.step - columns
@@ -377,10 +366,7 @@ class Products:
         return [*tiles, *rows, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
-        """Return the LLVM IR of `@move(from, to, n)`: a copy of n numbers.
-
-        The two memories must not overlap.
-        """
+        """Return the LLVM IR of `@move(from, to, n)`; the memories must not overlap."""
         lines = _MOVE.replace("double", self.one)
         lines = lines.replace("LANES", f"{self.lanes}")
         lines = lines.replace("LESS", f"{self.lanes - 1}")
@@ -393,18 +379,14 @@ class Products:
         return f"@tile_{what}_{size}"
 
     def _load(self, pointer: str, masked: int) -> str:
-        """Return LLVM text that loads a vector without its last `masked` entries.
-
-        They are zero in the vector; `pointer` is the register of its address.
-        """
+        """Return LLVM text that loads a vector with its last `masked` entries zero."""
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:
         """Return the LLVM IR of the function that calls a tile's function many times.
 
-        Its name is the tile's with "@tiles" in place of "@tile", and it has two more
-        parameters, at least 1: `down`, the number of rows of tiles, and `across`, the
-        number of tiles in a row.
+        Its name has "@tiles" in place of "@tile", and it has two more parameters, at
+        least 1: `down`, the number of rows of tiles, and `across`, that in a row.
         """
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
@@ -450,12 +432,8 @@ class Products:
     def _tile(self, kind_of: Tile) -> str:
         """Return the LLVM IR of the function of a tile; its sums are in registers.
 
-        Its name is that of _name. It computes kind_of.rows rows of kind_of.vectors
-        vectors of the result. The last kind_of.rest entries of a row are neither read
-        nor written, and C is read only with `onto`.
-
-        Args:
-            kind_of: Parameters of the tile.
+        The last kind_of.rest entries of a row are neither read nor written, and C is
+        read only with `onto`.
         """
         rows, vectors, negative, onto, rest = kind_of
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
@@ -524,13 +502,9 @@ class Products:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Yield instructions for pointers %NAMEwR_V to the vectors of a tile.
+        """Yield instructions for pointers %NAMEwR_V to vectors (row R, vector V).
 
-        They read the parameters %NAME and %NAME_row.
-
-        Args:
-            name: "c" or "to", a parameter of the function.
-            tile: (row R, vector V) of each vector.
+        They read the parameters %NAME and %NAME_row; NAME is "c" or "to".
         """
         for r, v in tile:
             offset = v * self.step * self.width
@@ -547,14 +521,8 @@ class Products:
         """Yield the loads of one column of A and one row of B, as vectors.
 
         Their registers are %TAG_aR for row R of A (for one state the number is repeated
-        in all entries), and %TAG_bV for vector V of B, with 0 in masked entries. Rows
-        of A are %a_row numbers apart, a register of the function around the loads.
-
-        Args:
-            tag: Prefix of registers, without %.
-            a, b: Registers of the addresses, with %.
-            rows: Rows of the tile.
-            masked: For each vector, the number of last entries not to be read.
+        in all entries), and %TAG_bV for vector V of B, with 0 in its last masked[V]
+        entries. Rows of A are %a_row numbers apart, a register of the function around.
         """
         for v, without in enumerate(masked):
             offset = v * self.step * self.width
@@ -584,8 +552,7 @@ class Products:
 def _alike(total: int, most: int) -> Iterator[tuple[int, int, int]]:
     """Yield (first, size, count) of each run of equal parts of `total`.
 
-    The first run has parts of size `most`, the second is the remainder as one part;
-    empty runs are left out. `first` is where the run begins.
+    The first run has parts of size `most`, the second is the remainder as one part.
     """
     whole, rest = divmod(total, most)
     if whole:

@@ -149,10 +149,7 @@ class ProductArrays:
         return self.results[node.operands[0]].spot(*divmod(node.data, columns))
 
     def _entries(self, products: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return by product's node the nodes of its items, row by row.
-
-        -1 stands for an entry that no node uses.
-        """
+        """Return by product the nodes of its items, row by row; -1 where no node is."""
         items = {
             k: [-1] * (self.graph.nodes[k].data.rows * self.graph.nodes[k].data.columns)
             for k in products
@@ -163,10 +160,7 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        """Return a new array in slots, each row padded to a multiple of 8 entries.
-
-        `allotted` and `end` are extended.
-        """
+        """Return a new array in slots, each row padded to a multiple of 8 entries."""
         by_row = -(-columns // GROUP) * GROUP
         array = Array(False, self.end, by_row)
         self.allotted.append((self.end, rows * by_row))
@@ -185,10 +179,6 @@ class ProductArrays:
 
         This applies if every entry of C is an item of a product without an array, used
         only there, and these products fill blocks of C; else nothing changes.
-
-        Args:
-            k: Product whose result has an array.
-            uses: Number of uses of each node.
         """
         shape = self.graph.nodes[k].data
         c = shape.split(self.graph.nodes[k].operands)[2]
@@ -218,14 +208,8 @@ class ProductArrays:
     def _operand(self, entries: tuple[int, ...], columns: int, any_step: bool) -> Array:
         """Return the array of an operand: an existing one, or a new one.
 
-        A product all of whose entries are in the operand may get its own array first,
-        see _place_whole_result.
-
-        Args:
-            entries: Values, row by row.
-            columns: Number of columns.
-            any_step: Whether neighbours in a row may have any distance; else it must be
-                1.
+        A product all of whose entries are in the operand may get its own array first.
+        `any_step`: neighbours in a row may have any distance, else 1.
         """
         self._place_whole_result(entries)
         return (
@@ -237,11 +221,7 @@ class ProductArrays:
     def _place_whole_result(self, entries: tuple[int, ...]) -> None:
         """Give a product that contains all entries of an operand an array of its own.
 
-        The product is the one of the first entry. Nothing happens if that is no item,
-        if the product has an array, or if other values are among the entries.
-
-        Args:
-            entries: Values of the operand, row by row.
+        The product is the one of the first entry.
         """
         first = self.graph.nodes[entries[0]]
         k = first.operands[0] if first.op == "item" else -1
@@ -256,13 +236,7 @@ class ProductArrays:
         """Return the array of existing locations of all entries in order, or None.
 
         They are in products' results or among the outputs, where they must be within
-        one output array. Distances are positive.
-
-        Args:
-            entries: Values, row by row, at least one.
-            columns: Number of columns.
-            any_step: Whether neighbours in a row may have any distance; else it must be
-                1.
+        one output array. Distances are positive, in a row 1 without `any_step`.
         """
         spots, rows = self._spots, len(entries) // columns
         if any(x not in spots for x in entries):
@@ -290,10 +264,6 @@ class ProductArrays:
         """Return the block of an earlier operand's array with these entries, or None.
 
         The block starts in the first column of that array.
-
-        Args:
-            entries: Values, row by row.
-            columns: Number of columns.
         """
         rows = len(entries) // columns
         for array, others, row, wide in self._filled.get(entries[0], ()):
@@ -314,10 +284,6 @@ class ProductArrays:
 
         Results of products without an array that are blocks of it are written directly
         there.
-
-        Args:
-            entries: Values, row by row.
-            columns: Number of columns.
         """
         rows, number = len(entries) // columns, {x: n for n, x in enumerate(entries)}
         array = self._new(rows, columns)
@@ -348,10 +314,6 @@ class ProductArrays:
 
         They are added to `zeros`, `leaves` or `stores`; results of products that are
         already there are not stored again.
-
-        Args:
-            array: The array.
-            entries, columns: Its values, row by row, and its number of columns.
         """
         for n, x in enumerate(entries):
             spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]

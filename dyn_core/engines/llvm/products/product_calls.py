@@ -93,13 +93,7 @@ class ProductCalls:
         return calls
 
     def _product(self, code: FunctionCode, step: ScheduledStep, outputs: Place) -> None:
-        """Write one product, and copies of its entries to further slots and outputs.
-
-        Args:
-            code: Function being written.
-            step: The product.
-            outputs: Memory of the flat outputs.
-        """
+        """Write one product, and copies of its entries to further slots and outputs."""
         schedule, (shape, _, k) = self.schedule, step.data
         places = schedule.arrays.places[k]
 
@@ -128,11 +122,6 @@ class ProductCalls:
         Source: the flat output of the Program, or the slot, to which the product writes
         the result (Spot.number). Target: a flat output, or a slot, as `further` says.
         An output that the product writes directly is not copied to itself.
-
-        Args:
-            step: The product.
-            further: Targets by value: schedule.ends for flat outputs, schedule.copies
-                for slots.
         """
         spots = {x: self.schedule.arrays.spot(x) for x in step.results if x is not None}
         outputs = further is self.schedule.ends
@@ -168,13 +157,7 @@ class ProductCalls:
         source: Place,
         to: Place,
     ) -> None:
-        """Write copies of runs of values.
-
-        Args:
-            code: Function being written.
-            runs: (from, to, count) of each run.
-            source, to: Places.
-        """
+        """Write copies of runs (from, to, count) of values."""
         for a, b, count in runs:
             if count == 1:
                 code.store(to, b, code.load(source, a))
@@ -203,11 +186,7 @@ def _runs(
 ) -> list[tuple[int, int, int]]:
     """Return runs (from, to, count) of values that are contiguous in both places.
 
-    They are in the order of the target.
-
-    Args:
-        pairs: (index in source, index in target) of each value.
-        source, to: Places.
+    Pairs are (index in source, index in target); runs are in the order of the target.
     """
     runs: list[tuple[int, int, int]] = []
     for x, y in sorted(pairs, key=lambda pair: (pair[1], pair[0])):

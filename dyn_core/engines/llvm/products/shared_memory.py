@@ -61,12 +61,7 @@ def _spans(
 
     -1 is before the first chunk, when constants and inputs are stored; len(chunks) is
     behind the last. An array with zeros has (-1, len(chunks)), one without access
-    (len(chunks), -1).
-
-    Args:
-        arrays: Arrays of products, not changed.
-        chunks: Steps of the kernel's functions, in order.
-        starts: First slot of each array, ascending.
+    (len(chunks), -1). `starts` are the first slots of the arrays, ascending.
     """
     last_chunk = len(chunks)
     first, last = [last_chunk] * len(starts), [-1] * len(starts)
@@ -91,10 +86,6 @@ def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]
 
     For an array of a product it is the first slot. Outputs, and the stores before the
     first chunk, are left out; pairs may repeat.
-
-    Args:
-        arrays: Arrays of products, not changed.
-        chunks: Steps of the kernel's functions, in order.
     """
     for time, chunk in enumerate(chunks):
         for step in chunk:
@@ -115,12 +106,8 @@ def _moved(
 ) -> list[int]:
     """Return the shift of each array [slots], into the smallest free memory that fits.
 
-    If none fits, an array is moved behind all others placed so far.
-
-    Args:
-        arrays: Arrays of products, not changed.
-        starts: First slot of each array, ascending.
-        spans: (first chunk, last chunk) that accesses each array, from _spans.
+    If none fits, an array is moved behind all others placed so far. `spans` are those
+    of _spans, `starts` the first slots of the arrays, ascending.
     """
     order = sorted(range(len(starts)), key=lambda k: spans[k])
     busy: list[tuple[int, int, int]] = []  # last chunk, first slot, size

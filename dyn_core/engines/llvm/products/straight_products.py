@@ -61,15 +61,10 @@ class StraightProducts:
     def _write(
         self, code: FunctionCode, shape: ProductShape, arrays: Sequence[Array]
     ) -> None:
-        """Write a product tile by tile.
+        """Write a product tile by tile; arrays are A, B, C, result, with first entry 0.
 
         A vector of sums is a_i0 b_0 (with C: C + a_i0 b_0), and then one multiply-add
         after the other, as in the tiles of larger products.
-
-        Args:
-            code: Function being written.
-            shape: Sizes, sign of A B, and whether it is added to C.
-            arrays: A, B, C and the result, each with first entry 0.
         """
         vectors = -(-shape.columns // self.lanes)
         wide = min(vectors, _WIDE)
@@ -90,17 +85,9 @@ class StraightProducts:
         rows: range,
         columns: Sequence[tuple[int, int]],
     ) -> None:
-        """Write a tile of the result.
+        """Write a tile of the result; columns are (first, entries beyond the row).
 
         It reads at the parameters %a, %b, and with C at %c, and stores at %to.
-
-        Args:
-            code: Function being written.
-            shape: Sizes, sign of A B, and whether it is added to C.
-            arrays: A, B, C and the result, each with first entry 0.
-            rows: Rows of the tile.
-            columns: First column of each vector, and its number of entries beyond the
-                row.
         """
 
         def pointer(which: int, i: int, j: int) -> str:
@@ -129,10 +116,7 @@ class StraightProducts:
                 code.lines.append(f"  {there}")
 
     def _broadcast(self, code: FunctionCode, pointer: str) -> str:
-        """Write the load of a number, repeated in a vector; return its register.
-
-        pointer: Register of the number's address.
-        """
+        """Write the load of a number, repeated in a vector; return its register."""
         x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
         if self.lanes == 1:
             return x
@@ -144,10 +128,6 @@ class StraightProducts:
         """Write a b, or a b + c where c is not None; return its register.
 
         The sum is rounded once if multiply-adds are fused.
-
-        Args:
-            code: Function being written.
-            a, b, c: Registers of vectors.
         """
         if c is not None and self.fused:
             operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
