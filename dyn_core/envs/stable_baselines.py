@@ -18,9 +18,9 @@ from dyn_core.tasks import RobotTask, Task
 try:
     from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
-except ImportError as error:
+except (ImportError, OSError) as error:  # the latter: a broken library of PyTorch
     raise UnsupportedError(
-        "dyn_core.envs.sb3 needs Stable-Baselines3, which is not installed:"
+        f"dyn_core.envs.sb3 needs Stable-Baselines3 ({error}):"
         " pip install 'dyn_ros[sb3]'"
     ) from error
 

@@ -112,7 +112,7 @@ GEAR = Table(
         "one for each follower, instead of offset", "rad, m"),
 )  # fmt: skip
 ROTOR = Table(
-    Field("inertia", Quantity(), "of the rotor about its axis", "kg·m²", REQUIRED),
+    Field("inertia", Quantity(0.0), "of the rotor about its axis", "kg·m²", REQUIRED),
     Field("ratio", Quantity(),
         "of its gear: armature grows by inertia ratio²", "", 1.0),
 )  # fmt: skip
@@ -249,6 +249,9 @@ def apply(description: Description, extras: Extras) -> Description:
     for name, value in data.get("armature", {}).items():
         builder.change(name, armature=value)
     for name, entry in data.get("rotors", {}).items():
+        if entry["ratio"] == 0.0:
+            reason = "ratio is 0; valid: that of its gear, such as 100"
+            raise ModelError(f"{source}: rotors: {name}: {reason}")
         added = entry["inertia"] * entry["ratio"] * entry["ratio"]
         before = builder.joint_of(name, source).armature
         builder.change(name, armature=before + added)

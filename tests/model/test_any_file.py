@@ -329,6 +329,8 @@ def _first(entries, **changes):
         ({"armature": {"joint1": 10**400}}, "joint1 is inf; valid: a finite number"),
         ({"springs": {"joint1": {"stiffness": 1, "rest": DEEP}}}, "rest.0. is"),
         ({"rotors": {"joint1": {"inertia": 1e300, "ratio": 1e300}}}, "not finite"),
+        ({"rotors": {"joint1": {"inertia": 1e-5, "ratio": 0}}}, "joint1: ratio is 0;"),
+        ({"rotors": {"joint1": {"inertia": -1e-5}}}, "inertia.*valid: .*0 or more"),
         ({"armature": {"joint1": [DEEP] * 9}}, "more than 20000 values, aliases expanded; valid: fewer"),
         (3, "the sidecar is 3; valid: a path, YAML text or a mapping"),
         ("a\0b", "cannot read the sidecar"),

@@ -483,6 +483,13 @@ def examples(tmp_path, monkeypatch):
     return home
 
 
+def test_a_file_that_is_not_there_leads_to_the_shipped_robot(tmp_path, monkeypatch):
+    """dyn.load("arm7.urdf") beside nothing of that name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match="did you mean 'arm7', the shipped robot"):
+        dyn.load("arm7.urdf")
+
+
 def test_names_of_example_robot_data(examples, tmp_path, monkeypatch):
     """Those of files and of its own loader; meshes lie in its share folder."""
     monkeypatch.chdir(tmp_path)

@@ -621,6 +621,21 @@ def test_columns_of_free_joints_do_not_count_from_the_end():
             to.from_mujoco_jacobian(POSE[0], J[:3], J[3:], {k: POSE[0]})
 
 
+def test_what_is_no_array_is_told_as_what_it_is(shipped):
+    """A Model before the Jacobian, a row that is too short, a column that is none."""
+    arm, J = shipped["arm7"], np.eye(6, 7)
+    with pytest.raises(
+        ShapeError, match=r"J: wanted numbers .*\(..., 6, n\), got .*arm7"
+    ):
+        to.pinocchio_jacobian(arm, J)
+    with pytest.raises(ShapeError, match=r"q: wanted numbers of .*7\), got .*arm7"):
+        to.mujoco_jacobian(arm, J)
+    with pytest.raises(ShapeError, match="x: wanted numbers"):
+        to.pinocchio_motion([[1, 2, 3], [1]])
+    with pytest.raises(ShapeError, match="free: wanted first of six columns, 0 to 1"):
+        to.pinocchio_jacobian(J, arm.neutral())
+
+
 @pytest.mark.parametrize("text", [["a"] * 6, [None] * 6, ["1"] * 6])
 def test_what_is_no_number_is_not_converted(text):
     """Text came back in another order."""

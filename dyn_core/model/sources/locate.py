@@ -158,8 +158,8 @@ def _unknown(name: str) -> ModelError:
 def _near(path: Path) -> str:
     """Return a clause for the error message about a path that cannot be read.
 
-    It suggests similar robot files in the path's folder, or says that this folder is
-    missing (also if it cannot be listed); it may be empty.
+    It suggests similar robot files in the path's folder and a shipped robot, or says
+    that this folder is missing (also if it cannot be listed); it may be empty.
     """
     if os.path.isdir(path):
         return ""
@@ -167,8 +167,10 @@ def _near(path: Path) -> str:
         beside = [x.name for x in path.parent.iterdir() if x.suffix in _SUFFIXES]
     except (OSError, ValueError):
         return f", nor a folder {path.parent}"
-    near = nearest(path.name, sorted(beside))
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    near = [repr(x) for x in nearest(path.name, sorted(beside))]
+    if path.stem in robots.names():
+        near.append(f"{path.stem!r}, the shipped robot")
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def collections() -> dict[str, list[str]]:

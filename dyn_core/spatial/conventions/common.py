@@ -19,19 +19,33 @@ from dyn_core.validation import shown
 ROUNDED = 0.02  # largest error of R.T R - 1: of entries with two digits
 
 
-def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
+def _numbers(x: Any, shape: str, name: str, dtype: type | None) -> np.ndarray:
+    """Return x as an array; ShapeError for text, None and what has no float.
+
+    Symbols stay what they are where the dtype is None.
+    """
+    try:
+        array = np.asarray(x)
+        objects = array.flat if array.dtype.kind == "O" else ()
+        if array.dtype.kind in "fiubcO" and not any(entry is None for entry in objects):
+            return array if dtype is None else np.asarray(array, dtype)
+    except (TypeError, ValueError):  # a row of another length, a Model
+        pass
+    raise ShapeError(name, f"numbers of shape {shape}", shown(x))
+
+
+def sized(
+    x: Any, size: int, name: str = "x", *, dtype: type | None = None
+) -> np.ndarray:
     """Return x as an array whose last axis has `size` numbers.
 
     So all coordinates of a robot are refused where those of its free joint are wanted.
-    The dtype stays.
+    With None, the dtype stays.
 
     Raises:
         ShapeError: The last axis has another size, or text or None; names `name`.
     """
-    x = np.asarray(x)
-    objects = x.flat if x.dtype.kind == "O" else ()
-    if x.dtype.kind not in "fiubcO" or any(entry is None for entry in objects):
-        raise ShapeError(name, f"numbers of shape (..., {size})", shown(x.tolist()))
+    x = _numbers(x, f"(..., {size})", name, dtype)
     if x.shape[-1:] != (size,):
         wanted = f"shape (..., {size}), of one body or free joint, as {name}[:{size}]"
         matrix = size == 7 and x.shape[-2:] == (4, 4)
@@ -40,16 +54,23 @@ def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
     return x
 
 
-def sized_matrix(M: Any, rows: int, columns: int | None, name: str = "M") -> np.ndarray:
+def sized_matrix(
+    M: Any,
+    rows: int,
+    columns: int | None,
+    name: str = "M",
+    *,
+    dtype: type | None = None,
+) -> np.ndarray:
     """Return M as an array whose last two axes are `rows` and `columns` numbers long.
 
-    The dtype stays. With None, any number of columns is valid. Raises ShapeError for
-    another shape, or an array of less than two axes; names `name`.
+    With None, any number of columns is valid, and the dtype stays. Raises ShapeError
+    for another shape, or an array of less than two axes; names `name`.
     """
-    M = np.asarray(M)
+    shape = f"(..., {rows}, {columns or 'n'})"
+    M = _numbers(M, shape, name, dtype)
     if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):
-        wanted = f"shape (..., {rows}, {columns or 'n'}), of one body"
-        raise ShapeError(name, wanted, f"{M.shape}")
+        raise ShapeError(name, f"shape {shape}, of one body", f"{M.shape}")
     return M
 
 
@@ -69,15 +90,15 @@ def first_columns(free: Any, n: int) -> list[int]:
     `free` is an iterable of these columns, such as a mapping with them as keys.
 
     Raises:
-        ShapeError: `free` is text or one number, or an entry is below 0 (columns are
-            not counted from the end), or fewer than six columns begin at it.
+        ShapeError: `free` is text or one number, an entry is no integer or below 0
+            (columns are not counted from the end), or fewer than six begin at it.
     """
     if not isinstance(free, Iterable) or isinstance(free, str):
         raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
     columns = list(free)
     for k in columns:
-        if not 0 <= k <= n - 6:
-            raise ShapeError("free", f"first of six columns, 0 to {n - 6}", f"{k}")
+        if not isinstance(k, (int, np.integer)) or not 0 <= k <= n - 6:
+            raise ShapeError("free", f"first of six columns, 0 to {n - 6}", shown(k))
     return columns
 
 
@@ -167,7 +188,7 @@ def rotation(q: Any) -> np.ndarray:
     Raises:
         ShapeError: The last axis has not four numbers, or a quaternion is zero.
     """
-    q = sized(np.asarray(q, float), 4, "quaternion")
+    q = sized(q, 4, "quaternion", dtype=float)
     if not q.any(axis=-1).all():
         raise ShapeError("quaternion", "unit quaternions (x, y, z, w)", "zeros")
     x, y, z, w = np.moveaxis(q, -1, 0)
@@ -190,7 +211,7 @@ def quaternion(R: Any) -> np.ndarray:
         ShapeError: The last two axes are not 3 and 3, or a matrix is no rotation: it is
             a reflection, or an entry of R.T R is off by more than 0.02.
     """
-    R = sized_matrix(np.asarray(R, float), 3, 3, "R")
+    R = sized_matrix(R, 3, 3, "R", dtype=float)
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
         wrong = (off > ROUNDED) | (np.linalg.det(R) < 0)
@@ -222,7 +243,7 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
     if a quaternion's length differs from 1 by more than 1e-3, as in positions of seven
     joints; NaN passes.
     """
-    q = sized(np.asarray(q, float), 7, "q")
+    q = sized(q, 7, "q", dtype=float)
     length = np.sqrt(np.einsum("...i,...i->...", q[..., 3:], q[..., 3:]))
     if np.any(np.abs(length - 1.0) > 1e-3):
         worst = np.ravel(length)[np.nanargmax(np.abs(length - 1.0))]
@@ -261,7 +282,7 @@ def skews(r: Any) -> np.ndarray:
 
     Raises ShapeError if the last axis has not three numbers.
     """
-    x, y, z = np.moveaxis(sized(np.asarray(r, float), 3, "r"), -1, 0)
+    x, y, z = np.moveaxis(sized(r, 3, "r", dtype=float), -1, 0)
     o = np.zeros_like(x)
     rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
     return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
@@ -278,7 +299,7 @@ def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises:
         ShapeError: The last two axes are not 6 and 6.
     """
-    I = sized_matrix(np.asarray(I, float), 6, 6, "I")
+    I = sized_matrix(I, 6, 6, "I", dtype=float)
     m, H = I[..., 5, 5], I[..., :3, 3:]
     h = np.stack([H[..., 2, 1], H[..., 0, 2], H[..., 1, 0]], axis=-1)
     mass = m[..., None]
@@ -300,7 +321,7 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
             ValueError.
     """
     mass = np.asarray(m, float)[..., None, None]
-    Ic = sized_matrix(np.asarray(Ic, float), 3, 3, "Ic")
+    Ic = sized_matrix(Ic, 3, 3, "Ic", dtype=float)
     mass, a, Ic = np.broadcast_arrays(mass, skews(sized(c, 3, "c")), Ic)
     top = np.concatenate([Ic - mass * (a @ a), mass * a], axis=-1)
     low = np.concatenate([-mass * a, mass * np.eye(3)], axis=-1)

@@ -41,7 +41,7 @@ def from_kim_pose(T: Any) -> np.ndarray:
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world; qw >= 0.
     Raises ShapeError for another shape of T, and if R is no rotation.
     """
-    T = sized_matrix(np.asarray(T, float), 4, 4, "T")
+    T = sized_matrix(T, 4, 4, "T", dtype=float)
     return pose_of_parts(T[..., :3, :3], T[..., :3, 3])
 
 
@@ -55,7 +55,7 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
     Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """
-    R = sized_matrix(np.asarray(R, float), 3, 3, "R")
+    R = sized_matrix(R, 3, 3, "R", dtype=float)
     R, p = np.broadcast_arrays(R, skews(sized(p, 3, "p")))
     top = np.concatenate([R, np.zeros_like(R)], axis=-1)
     return np.concatenate([top, np.concatenate([p @ R, R], axis=-1)], axis=-2)
@@ -68,7 +68,7 @@ def from_adjoint(Ad: Any) -> np.ndarray:
 
     Only the left half of Ad is read. X transforms to the frame of the pose T.
     """
-    Ad = sized_matrix(np.asarray(Ad, float), 6, 6, "Ad")
+    Ad = sized_matrix(Ad, 6, 6, "Ad", dtype=float)
     back = transposed(Ad[..., :3, :3])
     top = np.concatenate([back, np.zeros_like(back)], axis=-1)
     low = np.concatenate([transposed(Ad[..., 3:, :3]), back], axis=-1)

@@ -387,7 +387,7 @@ def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
             [kg·m²], mass times (own com - com) (3) [kg·m], mass [kg].
     """
     R, p = pose_parts(q)
-    cinert = sized(np.asarray(cinert, float), 10, "cinert")
+    cinert = sized(cinert, 10, "cinert", dtype=float)
     m = cinert[..., 9]
     away = cinert[..., 6:9] / m[..., None]
     a, back = skews(away), transposed(R)
@@ -425,7 +425,7 @@ def mujoco_jacobian(
         ShapeError: An array has another shape, or no six columns begin at a key of
             `free`.
     """
-    R, J = pose_parts(q)[0], sized_matrix(np.asarray(J, float), 6, None, "J")
+    R, J = pose_parts(q)[0], sized_matrix(J, 6, None, "J", dtype=float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
     free = free or {}
     for k in first_columns(free, jac.shape[-1]):

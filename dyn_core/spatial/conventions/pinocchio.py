@@ -107,7 +107,7 @@ def from_pinocchio_parameters(ten: Any) -> np.ndarray:
     m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin. Ours are [angular;
     linear] about the same origin.
     """
-    ten = sized(np.asarray(ten, float), 10, "ten")
+    ten = sized(ten, 10, "ten", dtype=float)
     h = skews(ten[..., 1:4])
     mass = ten[..., 0, None, None] * np.eye(3)
     top = np.concatenate([symmetric_of(ten[..., 4:], _ORDER), h], axis=-1)

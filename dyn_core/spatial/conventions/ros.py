@@ -101,6 +101,6 @@ def from_ros_inertia(ten: Any) -> np.ndarray:
 
     m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²].
     """
-    ten = sized(np.asarray(ten, float), 10, "ten")
+    ten = sized(ten, 10, "ten", dtype=float)
     Ic = symmetric_of(ten[..., 4:], _ORDER)
     return inertia_of_parts(ten[..., 0], ten[..., 1:4], Ic)
