@@ -187,12 +187,7 @@ class ComputedTorqueNode(RobotNode):
             self.watchdog.stop()
 
     def _communicate(self) -> None:
-        """Create the topics of the control loop; have conditions checked each 0.1 s.
-
-        The topics are ~/commands and those of MotionTopics, which are published;
-        joint_states, multi_dof_joint_states and ~/joint_trajectory, which are received.
-        Raises SettingError if an override of a topic's quality of service is not valid.
-        """
+        """Create the topics of the control loop; have conditions checked."""
         keep, listen = self.keep, self.create_subscription
         latest = QoSProfile(depth=1)
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
@@ -207,21 +202,11 @@ class ComputedTorqueNode(RobotNode):
         self.motion_topics = MotionTopics(self)
 
     def _guard_refusal(self, t: float) -> str | None:
-        """Return why the guard forbids an activation now; None if nothing forbids it.
-
-        Always None unless the parameter require_guard is set.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Return why the guard forbids an activation at `t` [s, monotonic], or None."""
         return self.guard_link.refusal(t) if self.guard_link.required else None
 
     def _on_change_state(self, request: Any, response: Any) -> Any:
-        """Serve a change_state request; return its response.
-
-        An activation may have to wait for the guard; then activation.PENDING is
-        returned, and the response is sent later.
-        """
+        """Serve a change_state request; PENDING while it has to wait for the guard."""
         return self.activation.serve(request, response, super()._on_change_state)
 
     def activate(self) -> bool:
@@ -381,10 +366,7 @@ class ComputedTorqueNode(RobotNode):
         self.health.large_error = value("large_error")
 
     def _of_mode(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the entries of `values` that are parameters of the controller's mode.
-
-        `values` are new values by parameter name; the result has plain Python values.
-        """
+        """Return the entries that are parameters of the controller's mode, plain."""
         names = self.controller.parameters
         return {name: plain(x) for name, x in values.items() if name in names}
 
@@ -410,11 +392,7 @@ class ComputedTorqueNode(RobotNode):
         return self.get_clock().now().nanoseconds * 1e-9 if self.simulated else t
 
     def _on_event(self, message: JointState) -> None:
-        """Answer a joint state, or skip it.
-
-        A state is skipped, without log or count, if slow answers would starve other
-        callbacks; never if merge_joint_states is true.
-        """
+        """Answer a joint state; skip it if answers would starve other callbacks."""
         started = time.monotonic()
         if not self.states.rests(started):
             self._on_state(message)
@@ -423,13 +401,9 @@ class ComputedTorqueNode(RobotNode):
     def _on_state(self, message: JointState) -> None:
         """Compute and publish the effort for a joint state; do nothing while inactive.
 
-        A message that makes up no state yet, see StateInput.read, is not answered. An
-        invalid state is refused and counted; any other exception stops the robot with
-        zero effort until the next activation. The effort is not sent if the state is
-        older than state_timeout by then, or if a stop came meanwhile. After an answer,
-        even without an effort, the functions of after_answers are called, results of
-        the worker are delivered, and one idle job runs; not so after a refusal or an
-        exception.
+        An invalid state is refused and counted; any other exception stops the robot
+        with zero effort until the next activation. What follows an answer, even one
+        without an effort, is left out after a refusal or an exception.
         """
         if not self.session.active:
             return
@@ -458,28 +432,17 @@ class ComputedTorqueNode(RobotNode):
         self.session.idle.after_answer()
 
     def _answer(self, started: float, tau: np.ndarray | None) -> None:
-        """Publish an effort through the gate; do nothing if its state is too old now.
+        """Publish an effort, unless its state, received at `started`, is too old now.
 
         A state older than state_timeout means that the process was suspended, which a
         guard may have noticed. The gate discards an effort computed before a stop.
-
-        Args:
-            started: Time of receipt of the state, monotonic [s].
-            tau: Joint efforts, (nv,) [N·m | N]; None: nothing is published.
         """
         safety, rules = self.controller.safety, self.controller.rules
         if tau is not None and time.monotonic() - started <= rules.state_timeout:
             safety.gate.send(safety.ticket, self._send, tau)
 
     def _stop_failed(self, t: float, error: Exception) -> None:
-        """Stop with zero effort until the next activation, because of an exception.
-
-        The exception is logged and counted; zero effort is published at once.
-
-        Args:
-            t: Time, monotonic [s].
-            error: Exception in the control callback.
-        """
+        """Log an exception, and stop with zero effort until the next activation."""
         reason = self.callbacks.failed(FAULT, error)
         self.controller.safety.stop(t, "violation", "zero", reason)
         self.send_zero()
@@ -492,41 +455,26 @@ class ComputedTorqueNode(RobotNode):
     def _watch(self, t: float) -> None:
         """Look for silence of the states, then for a hang; called by the watchdog.
 
-        In silence the effort of on_stale is published; a hang is only reported. Nothing
-        is done while the node is inactive.
-
-        Args:
-            t: Time, monotonic [s].
+        In silence the effort of on_stale is published; a hang is only reported.
         """
         if self.active:
             self.controller.guard(t, self._send)
             self.hang.look(t)
 
     def _say_hang(self, sentence: str) -> None:
-        """Log and publish an ERROR on /diagnostics; called by the watchdog's thread.
-
-        Args:
-            sentence: Description of the hang; the rule on_stale is appended.
-        """
+        """Log and publish an ERROR on /diagnostics; called by the watchdog's thread."""
         rule = self.controller.rules.on_stale
         sentence = f"{sentence}; on_stale ({rule}) is in force"
         self.get_logger().error(sentence)
         self.publish_status(ERROR, sentence, {})
 
     def _on_poses(self, message: MultiDOFJointState) -> None:
-        """Record joints that this node does not control, for a warning in /diagnostics.
-
-        Only the first three names of the message are recorded; a message without joints
-        is ignored.
-        """
+        """Record up to three joints that this node does not control, for a warning."""
         if message.joint_names:
             self.report.see_others(time.monotonic(), message.joint_names[:3])
 
     def _look(self) -> None:
-        """Log conditions that begin or end; do nothing while inactive.
-
-        Diagnostics are published if the level has changed.
-        """
+        """Log conditions that begin or end; diagnose if the level has changed."""
         if self.active:
             level = self.report.log_changes(time.monotonic())
             self.diagnose_change(level)
@@ -534,13 +482,11 @@ class ComputedTorqueNode(RobotNode):
     # ---- services and diagnostics
 
     def _on_enable(self, request: Any, response: Any) -> Any:
-        """Serve ~/enable: enable or disable torque; return `response`, filled in.
+        """Serve ~/enable: enable or disable torque.
 
-        `request.data` is True to enable. Enabling is refused during a stop, which only
-        a new activation ends. Enabling a disabled controller drops its trajectories.
-        Disabling is accepted during a stop, too, and lasts until the next enabling or
-        activation. Both are refused while the node is unconfigured.
-        success tells whether the request is accepted, message why or what it did.
+        Enabling is refused during a stop, which only a new activation ends; it drops
+        the trajectories of a disabled controller. Disabling is accepted during a stop,
+        too, and lasts until the next enabling or activation.
         """
         response.success = False
         if not self.configured:
@@ -559,12 +505,9 @@ class ComputedTorqueNode(RobotNode):
     def _on_estop(self, _: Any, response: Any) -> Any:
         """Serve ~/estop: stop as parameter on_estop says, until the next activation.
 
-        A stop in force that is as strong or stronger remains. In a stop of kind zero,
-        zero effort is published at once.
-
-        If the node is inactive or unconfigured, the stop applies in the next activation
-        and ends with the one after it. Returns `response`, filled in: success is always
-        True.
+        A stop in force that is as strong or stronger remains. If the node is inactive
+        or unconfigured, the stop applies in the next activation and ends with the one
+        after it.
         """
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True

@@ -68,13 +68,7 @@ class JointReader:
         return None if effort is None else effort[self._order(names)]
 
     def _order(self, names: tuple[str, ...]) -> np.ndarray:
-        """Return the index in `names` of each joint, (n,).
-
-        The array is cached by the names, and must not be changed.
-
-        Raises:
-            MissingJoint: A joint is missing in the names, or is there more than once.
-        """
+        """Return the index in `names` of each joint, (n,), cached: do not change it."""
         order = self._orders.get(names)
         if order is None:
             order = self._match(names)
@@ -85,11 +79,7 @@ class JointReader:
         return order
 
     def _match(self, names: tuple[str, ...]) -> np.ndarray:
-        """Return the index in `names` of each joint, (n,).
-
-        Raises:
-            MissingJoint: A joint is missing in the names, or is there more than once.
-        """
+        """Return the index in `names` of each joint, (n,); each must be there once."""
         for joint in self.joints:
             if names.count(joint) != 1:
                 fault = "not there" if joint not in names else "there more than once"
@@ -98,17 +88,7 @@ class JointReader:
 
 
 def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
-    """Return a message's field as array, (len(names),); None if the field is empty.
-
-    Args:
-        what: Name of the field, for the error message.
-        values: Numbers of the field.
-        names: Names of the message; if there are none, an empty field is returned as an
-            empty array.
-
-    Raises:
-        ShapeError: The field is not empty and differs in size from the names.
-    """
+    """Return a message's field as array, (len(names),); None if it alone is empty."""
     array = np.asarray(values, float)
     if array.size == 0 and len(names):
         return None

@@ -74,10 +74,7 @@ class FeedForwardNode(RobotNode):
     def _on_trajectory(self, message: JointTrajectory) -> None:
         """Publish a trajectory with efforts, or refuse it and log the reason.
 
-        It is refused if the node is not active or the trajectory is not valid. An
-        exceeded effort limit is logged and counted; the trajectory is published all the
-        same. The points of the message are replaced; with a point_period above 0,
-        points in between are added. Diagnostics are published if their level changes.
+        An exceeded effort limit is only logged. The points of the message are replaced.
         """
         if not self.active:
             self.refuse("trajectory refused", "the node is not active")

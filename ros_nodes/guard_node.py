@@ -89,11 +89,7 @@ class GuardNode(TableNode):
         )
 
     def _communicate(self) -> None:
-        """Create the topics, the services ~/reset and ~/estop, and the timer.
-
-        Published are zero efforts, ~/stopped (latched), beats and /diagnostics. Efforts
-        are the one subscription; the timer calls `_report`.
-        """
+        """Create the topics, the services ~/reset and ~/estop, and the timer."""
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
@@ -119,10 +115,8 @@ class GuardNode(TableNode):
     def _on_effort(self, message: Float64MultiArray) -> None:
         """Process an effort of the controller; answer with zero while stopped.
 
-        A zero or empty effort is not answered; an empty one changes nothing. An effort
-        that is not finite stops the robot. Messages with the guard's label are ignored.
-        A stop that begins is announced, and the watching thread is woken if it waits
-        without an end.
+        A zero or empty effort is not answered; one that is not finite stops the robot.
+        The watching thread is woken if it waits without an end.
         """
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return
@@ -138,9 +132,8 @@ class GuardNode(TableNode):
     def _watch(self) -> None:
         """Stop the robot on silence, send zero effort while it is stopped, send beats.
 
-        Target of a thread of its own, so that neither services nor logs delay it; it
-        returns once `_ended` is true. An exception ends the thread and is raised again
-        by `_report`, which ends the node.
+        It runs in a thread of its own, so that neither services nor logs delay it.
+        `_report` raises its exception again, which ends the node.
         """
         try:
             with self._changed:
@@ -154,10 +147,7 @@ class GuardNode(TableNode):
             self._fault = error
 
     def _send_zero(self) -> None:
-        """Publish zero effort for all joints; does nothing before the first effort.
-
-        Their number is that of the last effort that was received and not empty.
-        """
+        """Publish zero for each joint of the last effort; nothing before the first."""
         n = self.supervisor.size
         if n == 0:
             return
@@ -168,20 +158,14 @@ class GuardNode(TableNode):
         self.efforts.publish(self.zero)
 
     def _beat(self) -> None:
-        """Publish a beat if one is due; the next one is due BEAT seconds later.
-
-        After the last beat (_next_beat is None) nothing is published.
-        """
+        """Publish a beat if one is due, but none after the last beat."""
         now = time.monotonic()
         if self._next_beat is not None and now >= self._next_beat:
             self._next_beat = now + BEAT
             self.latch.publish(beat_message(self.supervisor.beat()))
 
     def _pause(self) -> float | None:
-        """Return the time until the watching thread must act again, >= 0 [s].
-
-        None: it waits until it is notified, since no check and no beat is due.
-        """
+        """Return the time until a check or beat is due, >= 0 [s]; None: neither is."""
         now = time.monotonic()
         check, beat = self.supervisor.wait(now), self._next_beat
         if beat is None or check == 0.0:
@@ -189,11 +173,7 @@ class GuardNode(TableNode):
         return min(max(0.0, beat - now), BEAT if check is None else check)
 
     def _announce(self) -> None:
-        """Publish ~/stopped, and a beat, if the robot has been stopped or released.
-
-        Does nothing if the state is the same as at the last call; the first call always
-        publishes. No beat follows the last beat.
-        """
+        """Publish ~/stopped, and a beat, if the robot has been stopped or released."""
         stopped = self.supervisor.stopped is not None
         if stopped == self._announced:
             return
@@ -204,15 +184,7 @@ class GuardNode(TableNode):
             self._beat()
 
     def _stop(self, reason: str) -> None:
-        """Stop the robot, publish zero effort, and announce the stop.
-
-        If the robot is already stopped, the first reason remains. No effort is
-        published before the controller's first effort, which tells the number of
-        joints.
-
-        Args:
-            reason: Sentence for the log, the beats and /diagnostics.
-        """
+        """Stop the robot with zero effort, and announce it; a first reason remains."""
         with self._changed:
             self.supervisor.stop(reason)
             self._send_zero()
@@ -226,12 +198,7 @@ class GuardNode(TableNode):
         return response
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: end a stop; without a stop, success is True as well.
-
-        The end is published at once: ~/stopped False, and a beat. Returns `response`,
-        filled in. success is False, with the reason, while the controller's last effort
-        is not zero and came less than effort_timeout ago.
-        """
+        """Serve ~/reset: end a stop, unless the controller still sends effort."""
         with self._changed:
             try:
                 self.supervisor.reset(time.monotonic())
@@ -290,11 +257,7 @@ class GuardNode(TableNode):
     # ---- log and diagnostics
 
     def _report(self) -> None:
-        """Log a new stop or reset; publish diagnostics then and once per period.
-
-        The period is the parameter diagnostic_updater.period. If an exception has ended
-        the watching thread, it is raised here instead.
-        """
+        """Log a new stop or reset; publish diagnostics then and once per period."""
         if self._fault is not None:
             raise self._fault
         reason, now = self.supervisor.stopped, time.monotonic()

@@ -40,15 +40,7 @@ def launch_description(name: str) -> LaunchDescription:
     }
 
     def start(context: Any) -> list[Node]:
-        """Return one launch action per process, for the values of the launch arguments.
-
-        Args:
-            context: Launch context, which has the values.
-
-        Raises:
-            SettingError: supervise, use_sim_time or autostart is neither true, false
-                nor empty; or the parameter file is not valid, as of read_parameters.
-        """
+        """Return one launch action per process, for the values of the arguments."""
         chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
         names = [entry.executable for entry in graph.nodes]
         read_parameters(chosen["params"], names, absolute(chosen["namespace"]))
@@ -65,17 +57,8 @@ def launch_description(name: str) -> LaunchDescription:
 def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
     """Return the launch action of one process; the node is named as its executable.
 
-    DYN_ROS_LIFELINE is set, so that the process ends with its launch.
-
-    Args:
-        entry: The process.
-        chosen: Values of the launch arguments by name, with params, robot and COMMON.
-            robot sets the parameter entry.robot, use_sim_time the parameter
-            entry.clock; a process without entry.robot gets neither robot nor autostart.
-            An empty value sets no parameter, so that the parameter file decides.
-
-    Raises:
-        SettingError: use_sim_time or autostart is neither true, false nor empty.
+    DYN_ROS_LIFELINE is set, so that the process ends with its launch. An empty value of
+    `chosen` sets no parameter, so that the parameter file decides.
     """
     switches = _switch(chosen["use_sim_time"]), _switch(chosen["autostart"])
     values = start_parameters(entry, *switches)
@@ -94,11 +77,7 @@ def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
 
 
 def _switch(value: str) -> bool | None:
-    """Return the bool of a launch argument true or false, in any case; None if empty.
-
-    Raises:
-        SettingError: The value is neither true, false nor empty.
-    """
+    """Return the bool of the text true or false, in any case; None if empty."""
     known = {"": None, "true": True, "false": False}
     if value.lower() not in known:
         raise SettingError(f"launch argument '{value}'; valid: true, false, or empty")

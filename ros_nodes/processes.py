@@ -104,10 +104,7 @@ class Process:
         self.reader.start()
 
     def _read(self) -> None:
-        """Record output and `active`, and print the output if `show`, until it ends.
-
-        Bytes that are not in the encoding of the locale become backslash escapes.
-        """
+        """Record output and `active`, and print the output if `show`, till it ends."""
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
             self.active = self.active or bool(ACTIVE.search(self.lines[-1]))
@@ -115,14 +112,7 @@ class Process:
                 self._print(line)
 
     def _print(self, line: str) -> None:
-        """Print a line after the process's name.
-
-        A closed terminal or standard output, or one without such a character, sets
-        `show` to False.
-
-        Args:
-            line: Line of the output, with its line end.
-        """
+        """Print a line after the process's name; if this fails, clear `show`."""
         try:
             print(f"[{self.name}] {line}", end="", flush=True)
         except (OSError, ValueError):

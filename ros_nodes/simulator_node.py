@@ -119,23 +119,12 @@ class SimulatorNode(RobotNode):
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:
-        """Read a robot description from the topic; ignored if chain_file is set.
-
-        It is also ignored if a parameter sets the robot. A valid one is stored, and
-        starts an unconfigured node with autostart; a configured node uses it at the
-        next configure. An invalid one is refused: counted and logged.
-        """
+        """Read a robot description from the topic; ignored if chain_file is set."""
         if not self.value("chain_file"):
             super()._on_description(message)
 
     def _communicate(self, built: BuiltPlant) -> None:
-        """Create the communication of a plant, and the timer of the cycles.
-
-        It consists of PlantTopics; SceneTopics for a robot; /clock and
-        robot_description if they are wanted; the services ~/reset, ~/pause and ~/step.
-        Raises SettingError if a QoS override, the payload or contact.wrench_link is not
-        valid, and UnsupportedError if the plant has no wrench at that link.
-        """
+        """Create the communication of a plant, and the timer of the cycles."""
         keep = self.keep
         self.clock: Any = None
         if self.value("publish_clock"):
@@ -151,10 +140,7 @@ class SimulatorNode(RobotNode):
         keep(self.create_timer(self.period, self._cycle, clock=self.steady))
 
     def _publish_description(self, urdf: str) -> None:
-        """Publish a URDF on robot_description, latched.
-
-        Nothing is published if it is empty or publish_description is false.
-        """
+        """Publish a URDF, latched, unless it is empty or this is not wanted."""
         if urdf and self.value("publish_description"):
             topic = self.create_publisher(String, "robot_description", LATCHED)
             self.keep(topic).publish(String(data=urdf))
@@ -170,12 +156,7 @@ class SimulatorNode(RobotNode):
         self.commands.restart()
 
     def _cycle(self) -> None:
-        """Advance by the periods that are due, and publish the state.
-
-        A step that fails pauses the simulation, is logged, and published on
-        /diagnostics. The state is published even then, or while paused. Does nothing
-        while the node is inactive.
-        """
+        """Advance by the periods that are due; publish the state, even if paused."""
         if not self.active:
             return
         now = time.monotonic()
@@ -194,13 +175,7 @@ class SimulatorNode(RobotNode):
 
         Periods that are left then are due in the next cycle; those beyond max_catch_up
         (0 if the node publishes /clock) are lost. While paused, the schedule starts
-        anew and nothing moves.
-
-        Args:
-            now: Time of this cycle, monotonic [s].
-
-        Raises:
-            DynError: A step failed; the simulation is paused.
+        anew.
         """
         if self.robot.paused:
             self.pace.restart()
@@ -212,16 +187,7 @@ class SimulatorNode(RobotNode):
             self.pace.moved()
 
     def _move(self, now: float) -> None:
-        """Advance by one period; does nothing while paused.
-
-        `steps` grows by one, and `fault` is cleared; a failure sets `fault`.
-
-        Args:
-            now: Time at which the age of commands is evaluated, monotonic [s].
-
-        Raises:
-            DynError: The step failed, with any exception; the simulation is paused.
-        """
+        """Advance by one period, unless paused; DynError: it failed, and is paused."""
         if self.robot.paused:
             return
         try:
@@ -248,11 +214,10 @@ class SimulatorNode(RobotNode):
         return self.clock is not None
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: return to the initial state; return `response`, success True.
+        """Serve ~/reset: return to the initial state.
 
-        Stamps continue; commands are forgotten, a payload stays. A simulation that a
-        failed step has paused runs again; one that ~/pause has paused, or that ~/step
-        has stepped since, remains paused.
+        Stamps continue; commands are forgotten, a payload stays. Only the pause after a
+        failed step ends, not one of ~/pause or ~/step.
         """
         self.robot.reset()
         self.fault = ""
@@ -261,29 +226,18 @@ class SimulatorNode(RobotNode):
         return response
 
     def _pause(self, paused: bool) -> None:
-        """Pause if `paused`, else resume; ~/reset then does not end the pause.
-
-        Therefore `robot.failed` is cleared.
-        """
+        """Pause if `paused`, else resume; ~/reset then does not end the pause."""
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Serve ~/pause: pause if request.data, else resume; return `response`.
-
-        success is always True.
-        """
+        """Serve ~/pause: pause if request.data, else resume."""
         self._pause(request.data)
         response.success = True
         response.message = "paused" if request.data else "running"
         return response
 
     def _on_step(self, _: Any, response: Any) -> Any:
-        """Serve ~/step: advance by one period while paused; the pause goes on.
-
-        Brakes hold the robot meanwhile, as in a simulation that runs. Returns
-        `response`, filled in: success is False with a reason if the node is inactive or
-        not paused, or the step fails.
-        """
+        """Serve ~/step: advance by one period while paused; the pause goes on."""
         response.success = False
         if not (self.active and self.robot.paused):
             need = "pause first (~/pause)" if self.active else "activate first"

@@ -120,17 +120,7 @@ def run_feed_forward(arguments: argparse.Namespace) -> int:
 def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, Any]:
     """Return a new message with efforts; print a warning for each exceeded limit.
 
-    Warnings go to standard error.
-
-    Args:
-        feed: Inverse dynamics of the robot.
-        message: JointTrajectory as a mapping, which is not changed.
-        period: Largest time between two points; points are added on the same motion
-            [s]. 0: none are added.
-
-    Raises:
-        TrajectoryError: The trajectory is invalid, a joint is missing, or an effort is
-            not finite.
+    `period`: largest time between two points, added on the same motion [s]; 0: any.
     """
     names, times, *rows, _ = message_rows(message)
     made = feed.trajectory(names, times, *rows, period=period)
@@ -164,17 +154,7 @@ def add_up(parser: argparse.ArgumentParser) -> None:
 def _up(arguments: argparse.Namespace) -> int:
     """Run `dyn up`: start the nodes of a graph, wait for a signal, end them.
 
-    Args:
-        arguments: Parsed options of `dyn up`.
-
-    Returns:
-        Exit status: 0 after SIGINT, SIGTERM or SIGHUP if all processes ended with 0; 1
-            if ROS is missing, a process ended by itself, or one ended with another
-            status.
-
-    Raises:
-        SettingError: An option does not apply to the graph.
-        DynError: The robot, the parameter file or the namespace is not valid.
+    The exit status is 0 after a signal if all processes ended with 0.
     """
     fault = ros_fault()
     if fault is not None:
@@ -226,13 +206,6 @@ def _robot(source: str, values: dict[str, Any]) -> Model:
     """Return the robot that a node will read, with a fixed root.
 
     Its choice of joints, root, tip and gravity is not applied.
-
-    Args:
-        source: Source as for dyn.load.
-        values: Parameters of the node by name; missing ones have their defaults.
-
-    Raises:
-        DynError: The robot cannot be read, so that the node could not, either.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # the node logs it
@@ -241,12 +214,7 @@ def _robot(source: str, values: dict[str, Any]) -> Model:
 
 
 def _warn_of_findings(source: str, model: Model) -> None:
-    """Print a line to standard error if dyn doctor finds errors or warnings.
-
-    Args:
-        source: Source of the robot, for the command that says more.
-        model: The robot.
-    """
+    """Print a line to standard error if dyn doctor finds errors or warnings."""
     report = dyn.doctor(model, samples=SAMPLES, meshes=False)
     if titles := "; ".join(x.kind.title for x in (*report.errors, *report.warnings)):
         print(
@@ -257,14 +225,7 @@ def _warn_of_findings(source: str, model: Model) -> None:
 
 
 def _chain(name: str) -> str:
-    """Return the absolute path of a chain's YAML file, or the name of a shipped chain.
-
-    Args:
-        name: Path that ends with .yaml or .yml, or name of a shipped chain.
-
-    Raises:
-        SettingError: There is no such file or shipped chain.
-    """
+    """Return the absolute path of a chain's file, or the name of a shipped chain."""
     if name.endswith((".yaml", ".yml")):
         path = os.path.abspath(name)
         if file_kind(path, "robot") != "file":
@@ -276,18 +237,6 @@ def _chain(name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the ROS arguments for --package-path and --xacro-argument.
-
-    They are "-p", "NAME:=JSON" for each, with the names package_paths and
-    xacro_arguments. The list is empty if neither option was given.
-
-    Args:
-        arguments: Parsed options of `dyn up`.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE, or a name occurs
-            twice.
-        ModelError: A package path is no folder.
-    """
+    """Return the ROS arguments for --package-path and --xacro-argument."""
     lists = robot_settings(arguments)
     return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]

@@ -121,16 +121,8 @@ def read_robot(
 def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
     """Return the model with the joints of parameter `joints` last, in the listed order.
 
-    Joints with several coordinates precede them. Joints with one coordinate that are
-    not listed are locked at the parameters lock.JOINT, which are declared here; a
-    warning in the log lists them. An empty list returns the model unchanged.
-
-    Raises:
-        SettingError: A listed joint does not exist, has several coordinates or is
-            listed twice; or joints are not listed and unlisted_joints is "refuse".
-        ModelError: A value of lock.JOINT has the wrong type, such as 1 for 1.0.
-        DynError: A joint cannot be locked at its position.
-        ParameterException: rclpy refuses a value of lock.JOINT.
+    Joints with several coordinates precede them. Other unlisted joints are locked at
+    the parameters lock.JOINT, which are declared here; a warning in the log lists them.
     """
     listed = list(node.value("joints"))
     if not listed:
@@ -247,13 +239,9 @@ class RobotNode(ParameterNode):
     def _on_description(self, message: String) -> None:
         """Read a robot from the topic robot_description; refuse an invalid one.
 
-        The message is ignored if a parameter sets the robot. A valid description is
-        stored, and starts an unconfigured node with autostart. While the node is
-        configured, the worker reads the message, and the new robot is only used at the
-        next configure.
-
-        Args:
-            message: URDF as a string.
+        The message is ignored if a parameter sets the robot. While the node is
+        configured, the worker reads it, and the new robot is only used at the next
+        configure.
         """
         if self.value("robot_description") or self.value("robot_description_file"):
             return
@@ -273,13 +261,7 @@ class RobotNode(ParameterNode):
             self._on_robot(text, None)
 
     def _on_robot(self, text: str, made: Any) -> None:
-        """Store a robot description; start an unconfigured node with autostart.
-
-        Args:
-            text: URDF of the topic.
-            made: Result of reading it. A DynError: the description is refused and the
-                previous one stays; any other value is not used.
-        """
+        """Store a URDF; if `made` is a DynError, refuse it and keep the last one."""
         if isinstance(made, dyn.DynError):
             self.refuse("robot_description refused", str(made))
             return
@@ -316,12 +298,7 @@ class RobotNode(ParameterNode):
     # ---- life cycle
 
     def _on_change_state(self, request: Any, response: Any) -> Any:
-        """Serve a change_state request; refuse an invalid one and log the reason.
-
-        Returns:
-            The response; success is False for a transition that does not fit the state
-            or has failed.
-        """
+        """Serve a change_state request; refuse an invalid one and log the reason."""
         # rclpy up to Jazzy raises here instead, which would end the node of a moving
         # robot.
         reason = misfit(request.transition, self._state_machine)
@@ -516,11 +493,7 @@ class RobotNode(ParameterNode):
         self.every(period, lambda: idle.due(job))
 
     def _drop(self) -> None:
-        """Call wait_for_delivery, whose wait is bounded; release the configuration.
-
-        The session is closed, `model` becomes None and `live` empty. Objects that
-        _settle_memory has excluded are included in garbage collections again.
-        """
+        """Release the configuration, after a bounded wait; undo _settle_memory."""
         self.wait_for_delivery()
         self.session.close()
         self.live, self.model = {}, None
@@ -612,11 +585,7 @@ class RobotNode(ParameterNode):
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics of an unconfigured node.
-
-        The level is ERROR after a failed transition, WARN while no robot is known, else
-        OK. There are no values.
-        """
+        """Return level, message and values for /diagnostics while unconfigured."""
         if self.failure is not None:
             return ERROR, f"cannot configure: {self.failure}", {}
         if self.waits_for_robot():
@@ -677,10 +646,7 @@ class RobotNode(ParameterNode):
 
 
 def _settle_memory() -> None:
-    """Collect garbage, then exclude the surviving objects from later collections.
-
-    A later full collection would take longer than a control cycle.
-    """
+    """Collect garbage, freeze the rest: a later collection exceeds a control cycle."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

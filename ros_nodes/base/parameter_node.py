@@ -245,20 +245,13 @@ class FormerTopics(Node):
         return bool(super().destroy_publisher(publisher))
 
     def _destroy_other(self, endpoint: Any) -> None:
-        """Destroy the endpoint of the former name, if there is one.
-
-        endpoint: Publisher or subscription of the present name; it is not destroyed.
-        """
+        """Destroy the endpoint of the former name, if there is one."""
         if endpoint in self._others:
             other, destroy = self._others.pop(endpoint)
             destroy(other)
 
     def _warning(self, topic: str) -> Callable[[], None]:
-        """Return a function whose first call warns in the log; later calls do nothing.
-
-        The warning says that a topic has another name now. topic: The present name, a
-        key of FORMER.
-        """
+        """Return a function that warns once that a topic has another name now."""
         said: list[str] = []
 
         def warn() -> None:
@@ -398,11 +391,7 @@ class TableNode(FormerTopics):
         """Return the parameters of a request, with declared types where YAML misreads.
 
         The ROS tools read `[]` as booleans and 1e-06 as text; `ros2 param dump` writes
-        both.
-
-        Raises:
-            ParameterNotDeclaredException: A name is unknown; rclpy itself would not say
-                which.
+        both. An unknown name is refused here: rclpy itself would not say which.
         """
         for new in (p for p in parameters if not self.has_parameter(p.name)):
             if not OPTION.fullmatch(new.name) or new.type_ == NOT_SET:
@@ -426,10 +415,9 @@ class TableNode(FormerTopics):
     def _retyped(self, parameter: Parameter) -> Parameter:
         """Return a parameter converted to its declared type.
 
-        An empty list gets the type of its Field; text such as 1e-06 becomes a number if
-        the Field is a Quantity. For a list of them, a list of floats and such texts, or
-        the text of one, such as "[1e-06, 2.0]", becomes a list of numbers. Any other
-        parameter is returned unchanged, also one without a Field.
+        An empty list gets the type of its Field. For a Quantity, text such as 1e-06
+        becomes a number; for a list of them, a list with such texts, or a text such as
+        "[1e-06, 2.0]", becomes numbers. Any other parameter is unchanged.
         """
         spec, value = self.specs.get(parameter.name), plain(parameter.value)
         if spec is None:
@@ -446,15 +434,10 @@ class TableNode(FormerTopics):
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Check a request that sets parameters; accept it, or refuse it with a reason.
 
-        A time that may be in milliseconds is accepted with a warning in the log.
-
-        The request is refused if a structure parameter would change while the node is
-        configured, if a value is outside its valid set or no solver of its slot, or if
-        `check_change` or a live component raises any exception; other ones than
-        DynError are also logged and counted. Only these last two see a parameter that
-        has no Field or no value. A start-up value may name an unknown solver here.
-        rclpy before Iron has no callback after setting: then an accepted request is
-        applied here.
+        Any exception of `check_change` or a live component refuses it; only these see a
+        parameter that has no Field or no value. A start-up value may name an unknown
+        solver here. A time that may be in milliseconds is accepted with a warning.
+        rclpy before Iron has no callback after setting: then values are applied here.
         """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
@@ -489,11 +472,7 @@ class TableNode(FormerTopics):
         return SetParametersResult(successful=True)
 
     def _differs(self, spec: Field, value: Any) -> bool:
-        """Return whether `value` differs from the current value of a parameter.
-
-        False if the parameter is not declared. They are compared as text: NaN equals
-        NaN, but 1 differs from 1.0. spec: Field of the parameter.
-        """
+        """Return whether a value differs, as text: NaN equals NaN, 1 is not 1.0."""
         if not self.has_parameter(spec.name):
             return False
         return repr(self.value(spec.name)) != repr(value)  # by repr, NaN equals NaN
@@ -503,10 +482,7 @@ class TableNode(FormerTopics):
         self._apply({p.name: p.value for p in parameters})
 
     def _apply(self, values: dict[str, Any]) -> None:
-        """Pass accepted values to this node and to its live components.
-
-        An exception of one is logged and counted; the others follow.
-        """
+        """Pass values to the node and its live parts, whatever one of them raises."""
         self.callbacks.attempt(self.changed, values)
         for part in self._live_parts():
             self.callbacks.attempt(part.change, values)
@@ -585,13 +561,9 @@ class TableNode(FormerTopics):
         return [name for name in names if not self.has_parameter(name)]
 
     def _declare_options(self) -> None:
-        """Declare the solver options given at start-up, typed by their values.
+        """Declare the start-up parameters SLOT.options.NAME, typed by their values.
 
-        They are the parameters SLOT.options.NAME, with a SLOT of parameters.SLOTS.
-
-        `solver` checks later whether the solver has such an option. Raises ModelError
-        for a value that is no switch, number, name or list of them, SettingError for an
-        empty list, and ParameterException for a number that is not finite.
+        `solver` checks later whether the solver has such an option.
         """
         for name in self._undeclared():
             if OPTION.fullmatch(name):
@@ -604,12 +576,7 @@ class TableNode(FormerTopics):
         self._descriptors[name].dynamic_typing = True  # rclpy deletes no others
 
     def _check_names(self) -> None:
-        """Refuse misspelt parameters; warn once about parameters unknown to all nodes.
-
-        Raises:
-            SettingError: The name of a start-up parameter resembles a parameter of this
-                package, see foreign_names.
-        """
+        """Refuse misspelt parameters; warn once about names unknown to all nodes."""
         every = {name for node in NODES for name in node_fields(node)}
         names = self._undeclared()
         # A shared file (`/**`) may be for nodes of other packages, and extensions have

@@ -80,17 +80,7 @@ def _settings(
 ) -> dict[str, Any]:
     """Return the QoS arguments of rclpy for a topic, after a check of its overrides.
 
-    They are the keyword arguments qos_profile, a copy of a profile or the depth itself,
-    and qos_overriding_options.
-
-    Args:
-        node: A RobotNode.
-        topic: Name of the topic, not yet resolved.
-        entity: "publisher" or "subscription".
-        qos: Default quality of service, a profile or a depth.
-
-    Raises:
-        SettingError: An override, or the name of the topic, is not valid.
+    `topic` is not yet resolved; `entity` is "publisher" or "subscription".
     """
     try:
         head = f"{QOS}{node.resolve_topic_name(topic)}.{entity}."

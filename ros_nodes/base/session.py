@@ -211,10 +211,7 @@ class PeriodicJobs:
         return min(self.jobs, key=lambda job: job.due)
 
     def _set(self) -> None:
-        """Set the existing timer to the next due time, at least SOON (10 us) from now.
-
-        There must be a job.
-        """
+        """Set the timer to the next job, which must exist, at least SOON from now."""
         wait = self._next().due - time.monotonic()
         self._timer.timer_period_ns = int(1e9 * max(wait, SOON))
         self._timer.reset()

@@ -92,15 +92,7 @@ class AnnouncedStates:
         self._change(self._machine.trigger_transition_by_label, label)
 
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:
-        """Perform a transition; publish an event with just its start and goal state.
-
-        An error of `trigger`, for a transition that is not valid, is passed on, and
-        nothing is published.
-
-        Args:
-            trigger: Method of the state machine, called as trigger(which, False).
-            which: Id or label of the transition.
-        """
+        """Perform a transition; publish an event with its start and goal state."""
         before = self._machine.current_state
         trigger(which, False)
         start, goal = (State(id=n, label=x) for n, x in (before, self.current_state))

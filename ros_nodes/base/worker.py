@@ -121,10 +121,7 @@ class Worker:
             self._thread.join(JOIN)
 
     def _run(self) -> None:
-        """Process jobs in order of submission until `stop`.
-
-        Superseded jobs are not made, but also added to `ready`, with None.
-        """
+        """Make jobs in order until `stop`; a superseded one only gets None."""
         while True:
             with self._changed:
                 while not self._jobs and not self._ended:
@@ -140,11 +137,7 @@ class Worker:
 
 
 def _made(job: Preparation) -> Any:
-    """Return the result of a job's `make`; an exception is returned as a DynError.
-
-    A DynError is returned as it is; another exception becomes one with its type and
-    message.
-    """
+    """Return the result of a job's `make`; an exception is returned as a DynError."""
     try:
         return job.make()
     except DynError as error:

@@ -149,21 +149,12 @@ class Activation:
         return OK, "inactive: no effort is sent"
 
     def _doing(self, t: float) -> str:
-        """Return a description of the wait, with its duration in whole seconds.
-
-        The duration is 0 while nothing waits.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Return a description of the wait, with its duration in whole seconds."""
         waited = 0 if self.since is None else int(t - self.since)
         return f"waiting for the guard: {waited} of {self.longest:g} s"
 
     def _answer(self, response: Any) -> None:
-        """Send a response to the stored request header, and discard the header.
-
-        Does nothing without a header: the activation did not come from a request.
-        """
+        """Send a response to the stored request header, if any, and discard it."""
         header, self._header = self._header, None
         if header is not None:
             self._respond(response, header)
@@ -177,12 +168,6 @@ class Activation:
 
 
 def _activates(wanted: Any, machine: Any) -> bool:
-    """Return whether a requested transition is the transition activate.
-
-    Args:
-        wanted: Transition message that fits the state; its id counts only if its label
-            is empty.
-        machine: State machine of the node.
-    """
+    """Return whether `wanted`, which fits the state, is the transition activate."""
     labels = {number: label for number, label, *_ in machine.available_transitions}
     return (wanted.label or labels[wanted.id]) == ACTIVATE

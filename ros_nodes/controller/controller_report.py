@@ -90,11 +90,7 @@ class Report:
         return node.health.conditions(t, more)
 
     def _places(self) -> dict[str, float]:
-        """Return where the model has joints that are not controlled, by name.
-
-        They are the joints locked at lock.JOINT and, once there is a state, followers
-        of controlled joints [rad | m].
-        """
+        """Return positions [rad | m] of locked joints and, with a state, followers."""
         node, q = self.node, self.node.controller.q
         model = node.controller.model
         locks = [x for x in node.specs if x.startswith("lock.")]
@@ -116,14 +112,7 @@ class Report:
         self._others = t, joints
 
     def _roots(self, t: float) -> list[Condition]:
-        """Return a warning if multi_dof_joint_states has had joints lately, else [].
-
-        It says that the root of the robot is taken as fixed all the same. Lately means
-        at most GONE (1 s) ago.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Return a warning if multi_dof_joint_states has had joints lately, else []."""
         seen, joints = self._others
         if t - seen > GONE:
             return []
@@ -135,13 +124,7 @@ class Report:
         return [Condition(WARN, "root", message)]
 
     def _recent_refusals(self, t: float) -> list[Condition]:
-        """Return a warning with the last refusal of a state, if it is recent, else [].
-
-        Recent means at most WINDOW (1 s) ago.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Return a warning with the last refusal of a state if recent, else []."""
         if not self._refusals or t - self._refusals[-1][0] > WINDOW:
             return []
         message = f"joint states refused: {self._refusals[-1][1]}"
@@ -150,12 +133,8 @@ class Report:
     def _load(self, t: float) -> list[Condition]:
         """Return a warning if joint states take over MOST_BUSY of the time, else [].
 
-        The share is measured over the last WINDOW (1 s), or since an earlier call if
-        calls are rarer; a shorter time counts as WINDOW. MOST_BUSY is 0.65. Each call
-        is recorded, for later ones.
-
-        Args:
-            t: Time, monotonic [s].
+        The share is that of the last WINDOW, or of longer if calls are rarer; each call
+        is recorded.
         """
         rows = self._busy_before
         rows.append((t, self.busy))
@@ -170,17 +149,12 @@ class Report:
         return [Condition(WARN, "load", message)]
 
     def _ask_sources(self, t: float) -> list[Condition]:
-        """Return warnings on other publishers; empty if there are none.
+        """Return warnings on other publishers.
 
-        There is a warning if states or efforts have several publishers (guards aside),
-        and one for each node that publishes trajectories as best effort while the
-        subscription is reliable and does not receive them. A publisher of states
-        without any controlled joint does not count; all publishers of only some of the
-        joints count as one.
-
-        Args:
-            t: Time, monotonic [s]; states of the last second before it tell how a
-                publisher counts.
+        There is one if states or efforts have several publishers (guards aside), and
+        one for each node whose trajectories, as best effort, are not received.
+        Publishers of states without any controlled joint do not count; all those of
+        only some of the joints count as one.
         """
         node, seen = self.node, []
         for key, topic, what in (
@@ -267,12 +241,7 @@ class Report:
 
 
 def _best_effort_publishers(node: Any, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic as best effort, sorted.
-
-    Args:
-        node: The node that asks.
-        topic: Name of the topic, not yet resolved.
-    """
+    """Return the full names of nodes that publish a topic as best effort, sorted."""
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     best = ReliabilityPolicy.BEST_EFFORT
     return sorted(

@@ -161,23 +161,12 @@ class GoalService:
                 handle.publish_feedback(message)
 
     def _wait(self, request: Any) -> float:
-        """Return the time until the trajectory starts [s]; 0 for a stamp of zero.
-
-        It is negative for a stamp in the past. request: Request message of the goal.
-        """
+        """Return the time to the start [s], negative if past; 0 for a stamp of zero."""
         start = stamp_seconds(request.trajectory.header.stamp)
         return 0.0 if start is None else start - self.wall()
 
     def _checked(self, request: Any, settings: dict[str, Any]) -> Any:
-        """Return the trajectory and the tolerances of a goal request, as a pair.
-
-        Args:
-            request: Request message of the goal.
-            settings: Arguments partial, method and moving_end of goal_trajectory.
-
-        Raises:
-            DynError: The goal cannot be followed.
-        """
+        """Return a goal's trajectory and tolerances, or refuse it with a DynError."""
         check_followed(request)
         tolerances = self.tracker.tolerances.overridden(
             joint_tolerances(request.path_tolerance),
@@ -191,13 +180,7 @@ class GoalService:
     def _follow(self, goal: bytes, request: Any, made: Any) -> None:
         """Follow a goal that was checked, or abort it; ignored if it has ended.
 
-        A goal that was canceled during the check ends as canceled. One that the tracker
-        refuses, or that fails with any other exception, is aborted.
-
-        Args:
-            goal: Identifier of the goal.
-            request: Request message of the goal.
-            made: Pair of trajectory and tolerances, or a DynError.
+        `made` is the pair of `_checked` or a DynError.
         """
         if goal not in self.handles:
             return
@@ -215,16 +198,7 @@ class GoalService:
             self._abort(goal, error)
 
     def _abort(self, goal: bytes, error: Exception) -> None:
-        """Abort a goal for an error, and send the result.
-
-        The sentence is the message of the error; another error than a DynError is also
-        named by its type. The code is that of a GoalError, else INVALID_GOAL. If the
-        goal has ended, the error is only logged.
-
-        Args:
-            goal: Identifier of the goal.
-            error: Reason.
-        """
+        """Abort a goal for an error; if it has ended, only log the error."""
         known = isinstance(error, DynError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}"
         code = error.code if isinstance(error, GoalError) else GoalCode.INVALID_GOAL
@@ -234,11 +208,8 @@ class GoalService:
         """End a goal: set the final state of its handle, count, log, send its result.
 
         The outcome of a trajectory without a client is only logged. A canceled goal
-        that the server has not yet marked as canceling stays in this object's list
-        `ending`, for the next `deliver`.
-
-        Args:
-            outcome: Outcome of the goal.
+        that the server has not yet marked as canceling stays in `ending` for the next
+        `deliver`.
         """
         handle = self.handles.get(outcome.goal)
         if handle is None:

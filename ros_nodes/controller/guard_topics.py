@@ -77,12 +77,7 @@ class GuardLatch:
         node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
     def _on_beat(self, message: DiagnosticStatus) -> None:
-        """Process a beat; an invalid message is refused and logged.
-
-        From the first beat on, the silence of the guard stops the controller: `stop`
-        becomes its observer. While the node is active, `stop` gets the beat, and stops
-        or releases the controller accordingly; else `link` gets it.
-        """
+        """Process a beat, or refuse it; the first makes `stop` an observer."""
         try:
             beat = read_beat(message)
         except SettingError as error:
@@ -95,10 +90,7 @@ class GuardLatch:
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Check for silence of the guard; if inactive, continue a wait for it.
-
-        The loss of the guard stops an active controller as on_violation says.
-        """
+        """Check for silence of the guard; if inactive, continue a wait for it."""
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)

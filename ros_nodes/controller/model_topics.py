@@ -23,10 +23,7 @@ TWIST = [f"{part}_{axis}" for part in ("angular", "linear") for axis in "xyz"]
 class _Moment:
     """A state of the robot, which the control thread does not change.
 
-    Attributes:
-        q, qd: Position and velocity, (nv,).
-        more: Time, if joints are driven, then the payload's numbers.
-        stamp: Time stamp of messages.
+    `more` has the time, if joints are driven, then the payload's numbers.
     """
 
     q: np.ndarray
@@ -87,11 +84,7 @@ class ModelTopics:
             node.every_idle(1.0 / rate, self.look)
 
     def _offered(self) -> dict[str, Callable[[_Moment], Any]]:
-        """Return a function for each topic, by its name, such as ~/gravity_force.
-
-        It takes a _Moment and returns the topic's message. Without a link there are no
-        topics of the link; robots with loops have no mass matrix.
-        """
+        """Return the function that makes each topic's message, by topic name."""
         offered: dict[str, Callable[[_Moment], Any]] = {
             "~/coriolis_force": self._coriolis,
             "~/gravity_force": self._gravity,
@@ -130,10 +123,7 @@ class ModelTopics:
         )
 
     def _done(self, result: Any = None) -> None:
-        """Be ready for the next state; log and count a failure of the last one.
-
-        `result` is a DynError after a failure; any other value is ignored.
-        """
+        """Be ready for the next state; log and count a failure of the last one."""
         self._busy = False
         if isinstance(result, DynError):
             self.node.refuse("model topics", str(result))
@@ -143,10 +133,6 @@ class ModelTopics:
 
         The worker passes the failure to `_done`. Nothing is published once the node is
         inactive, also when a later configuration is active: the publishers are gone.
-
-        Args:
-            topics: Topics that have subscribers.
-            state: State of the robot.
         """
         for topic in topics:
             message = self._quantities[topic](state)
@@ -156,18 +142,9 @@ class ModelTopics:
     def _call(self, problem: str, state: _Moment, *values: Any, **options: Any) -> Any:
         """Return the result of the default solver of a problem.
 
-        Its Program is built at the first call and stored by the problem's name alone,
-        so `options` must be the same in each call.
-
-        Args:
-            problem: Name of the problem.
-            state: State; its `more` follows the values. With options only the time of
-                it, if there is one: solvers for a link have no payload as input.
-            values: Position and further inputs.
-            options: Options of the solver.
-
-        Raises:
-            DynError: The Program cannot be built for the robot, or fails at the state.
+        Its Program is stored by the problem's name alone, so `options` must be the same
+        in each call. With options, the payload is left out of `more`: solvers for a
+        link have none as input.
         """
         times = ["time"] if self._model.driven else []
         more = state.more[: len(times)] if options else state.more

@@ -41,11 +41,6 @@ class MotionTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _publisher(self, topic: str) -> Any:
-        """Return a publisher of JointState with a queue of one message.
-
-        Raises:
-            SettingError: A QoS override of the topic is not valid.
-        """
         return publisher(self.node, JointState, topic, 1)
 
     def _message(self) -> JointState:

@@ -87,15 +87,7 @@ class PayloadWatch:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _settings(self) -> PayloadSettings:
-        """Return the settings of the estimator from the node's parameters.
-
-        Raises:
-            SettingError: payload.link is empty, wrench_topic is set without
-                sensor_link, or sent efforts are chosen and contain no weight, as the
-                robot compensates gravity.
-            DynError: The solver, one of its options or another number is not valid;
-                noises are not checked.
-        """
+        """Return the estimator's settings, or refuse them; noises are not checked."""
         value, link = self.node.value, self.node.value("payload.link")
         if not link:
             name = f"{ESTIMATION}.plugin_name"
@@ -150,14 +142,9 @@ class PayloadWatch:
     def _effort(self, message: JointState, sent: np.ndarray | None) -> Any:
         """Return the effort or reading that acted until a state; None if not known.
 
-        With a wrench_topic it is the last reading of the sensor, (6,), None if it is
-        older than LONGEST (2.5) times payload_estimation.period. Else it is the effort
-        in the message or `sent`, (n,) [N·m | N], as payload_estimation.effort says;
-        None also if the message has none or is invalid.
-
-        Args:
-            message: The joint state.
-            sent: Effort that answered the previous state; None: none was sent.
+        With a wrench_topic it is the sensor's last reading, (6,), unless too old; else
+        the effort, (n,) [N·m | N], of the message or `sent`, the answer to the
+        previous state.
         """
         if self.node.value(TOPIC):
             longest = LONGEST * self.node.value(f"{ESTIMATION}.period")
@@ -197,34 +184,19 @@ class PayloadWatch:
         self._seen = int(estimator.changes)
 
     def _note_change(self, time: float) -> None:
-        """Record a change of the payload; log it unless changes are frequent.
-
-        Args:
-            time: Time of the change [s].
-        """
+        """Record a change of the payload; log it unless changes are frequent."""
         self._changes.append(time)
         self._logged = False
         if not self._restless():
             self.node.get_logger().info("the payload is another one: estimated anew")
 
     def _restless(self) -> bool:
-        """Return whether the payload changed OFTEN (3) times in the last WITHIN (5) s.
-
-        A real payload does not change as often: another force acts.
-        """
+        """Return whether the payload changes too often: then another force acts."""
         changes = self._changes
         return len(changes) == OFTEN and self._time - changes[0] < WITHIN
 
     def _moved_by(self, effort: np.ndarray) -> bool:
-        """Return whether efforts alone move the robot, without brakes or limit stops.
-
-        False while the controller is disabled, stopped or waits for valid states, or if
-        a joint is at or beyond a position limit.
-
-        Args:
-            effort: Joint efforts, (n,), or the sensor's wrench, (6,); False if a number
-                is not finite.
-        """
+        """Return whether efforts alone move the robot, not brakes or limit stops."""
         controller = self.controller
         drives = controller.enabled and controller.stopped is None
         ready = controller.good > controller.rules.good_samples

@@ -86,17 +86,11 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
     attempt = node.callbacks.attempt
 
     def accept(handle: Any) -> None:
-        """Pass a goal's handle to the goal service of the present configuration.
-
-        An exception is logged and counted.
-        """
+        """Pass a goal's handle to the goal service of the present configuration."""
         attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
-        """Cancel the goal of a handle; return ACCEPT if it is known, else REJECT.
-
-        An exception is logged and counted; the result is then REJECT.
-        """
+        """Cancel the goal of a handle; REJECT if it is unknown, or canceling fails."""
         known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 
@@ -194,12 +188,7 @@ class TrajectoryGoals:
         return None
 
     def _deliver(self) -> None:
-        """Advance the goals, and send the results of those that have ended.
-
-        A command older than cmd_timeout, which is read anew, or a tolerance that is
-        violated makes the robot brake and hold. While the node is inactive, all goals
-        are aborted instead.
-        """
+        """Advance the goals, send results of ended ones; while inactive, abort all."""
         self.tracker.cmd_timeout = self.node.value("cmd_timeout")
         if self.node.active:
             self.service.observe(time.monotonic())
@@ -256,11 +245,7 @@ class TrajectoryGoals:
         self.tracker.accept(trajectory, trajectory, start, chosen)
 
     def _settings(self) -> dict[str, Any]:
-        """Return the arguments of goal_trajectory that the parameters set, by name.
-
-        They are partial, method and moving_end. The tracker's tolerances are set from
-        the parameters, too.
-        """
+        """Return arguments of goal_trajectory; set the tracker's tolerances, too."""
         value = self.node.value
         self.tracker.tolerances = tolerances(self.joints, value)
         return {
@@ -272,11 +257,9 @@ class TrajectoryGoals:
     def _prepare(self, compute: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Call `compute` in the worker, then `done` in the control thread.
 
-        Args:
-            compute: Returns a result or raises.
-            done: Called with the result, or with a DynError: `compute` failed, the
-                controller was stopped meanwhile, or a newer goal of the action has
-                come. Not called once the node is cleaned up.
+        `done` gets a DynError if `compute` failed, the controller was stopped
+        meanwhile, or a newer goal has come. It is not called once the node is cleaned
+        up.
         """
         gate = self.controller.safety.gate
         ticket = gate.ticket()
@@ -292,22 +275,12 @@ class TrajectoryGoals:
         self.node.session.submit("goal", compute, take, superseded)
 
     def _finish(self, handle: Any, result: Any) -> None:
-        """Send the result of a goal; does nothing without an action server.
-
-        Args:
-            handle: Handle of the goal.
-            result: Result message.
-        """
+        """Send the result of a goal."""
         if self.node.action_server is not None:
             self.node.action_server.send_result(handle, result)
 
     def _log(self, outcome: GoalOutcome, asked: bool) -> None:
-        """Log the end of a goal; for a topic's trajectory, only a violated constraint.
-
-        Args:
-            outcome: Outcome of the goal.
-            asked: Whether a client sent it as a goal.
-        """
+        """Log the end of a goal, or, if no client asked, only a violated constraint."""
         log = self.node.get_logger()
         if outcome.state == "aborted" and (asked or outcome.code in VIOLATIONS):
             code = outcome.code.name

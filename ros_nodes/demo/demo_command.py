@@ -151,16 +151,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> dict:
     """Return the settings of the parameter file and the command line by name.
 
-    Args:
-        arguments: Parsed arguments of `dyn demo`, which override the file.
-
-    Returns:
-        params: parameters by node; robot: source for dyn.load; reading: arguments for
-            reading it; rate [Hz]; step, forward_dynamics, inverse_dynamics: a Solver.
-
-    Raises:
-        DynError: The file or an option is not valid, or the mode of the controller
-            follows no trajectory.
+    They are params: parameters by node; robot: source for dyn.load; reading: arguments
+    for reading it; rate [Hz]; step, forward_dynamics, inverse_dynamics: a Solver.
     """
     path = arguments.params or GRAPHS["demo"].params_file
     nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
@@ -196,15 +188,7 @@ def _settings(arguments: argparse.Namespace) -> dict:
 def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
     """Print to stderr the changed parameters of the file that the demo ignores.
 
-    Parameters at their default are not printed.
-
-    Args:
-        nodes: Parameters by node; an unknown node is a KeyError.
-        alone: Whether the demo runs in one process without ROS; then only the robot's
-            file, package_paths, xacro_arguments, update_rate, gains p and d, and names
-            and options of solvers are used (USED), otherwise all but joints,
-            initial_positions, publish_rate, diagnostic_updater.period and root_joint
-            (SET_HERE).
+    If `alone`, without ROS, it uses only those of USED, otherwise all but SET_HERE.
     """
     unused = []
     for node, values in nodes.items():
@@ -219,18 +203,7 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
 
 
 def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
-    """Run controller and simulator in this process, without ROS; return the record.
-
-    The record ends half a second after the motion.
-
-    Args:
-        model: Robot.
-        waypoints: Motion.
-        settings: Result of `_settings`.
-
-    Raises:
-        DynError: A setting is not valid for the robot, or the simulation fails.
-    """
+    """Run controller and simulator in this process until 0.5 s after the motion."""
     control = settings["params"]["computed_torque"]
     kp, kd = (
         [control.get(f"gains.{name}.{key}", gain) for name in model.joint_names]
@@ -284,17 +257,7 @@ def report(outcome: Outcome) -> None:
 
 
 def _plot(outcome: Outcome, path: Path) -> None:
-    """Save a plot of positions and errors, and print its file name.
-
-    Without matplotlib only a note is printed, to stdout.
-
-    Args:
-        outcome: Results of the run.
-        path: File of the plot.
-
-    Raises:
-        DynError: The file cannot be written, or its type is not supported.
-    """
+    """Save a plot of positions and errors; without matplotlib only print a note."""
     if not can_draw():
         print(f"no plot: {NO_PICTURES}")
         return

@@ -104,18 +104,9 @@ def _closed_plan(
 ) -> Waypoints:
     """Return a motion of the active joints whose waypoints close the loops.
 
-    Start and waypoints have the positions of all joints.
-
-    Args:
-        model: Robot with loops.
-        middle: Middle of the joint ranges, (nv,) [rad | m]; 20 random positions, the
-            same in each call, are tried next until a motion is within the limits.
-        span: Amplitude of each joint, (nv,) [rad | m]; reduced to 50, 25 or 10 % until
-            the loops can be closed within the limits.
-        times: Times of the three waypoints from the start, (3,) [s].
-
-    Raises:
-        InfeasibleError: The loops cannot be closed within the limits.
+    Start and waypoints have the positions of all joints. Until a motion is within the
+    limits, `span`, the amplitude of each joint, (nv,) [rad | m], is reduced, then
+    `middle` replaced by random positions, the same in each call.
     """
     active, rng = model.active_joints, np.random.default_rng(0)
     motors = [model.v_slice(name).start for name in active]

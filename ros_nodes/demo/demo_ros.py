@@ -74,16 +74,7 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
 def _parameters(
     model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the content of a parameter file for both nodes.
-
-    It is {node: {"ros__parameters": parameters by name}}.
-
-    Args:
-        model: Robot.
-        waypoints: Motion; the simulated arm begins at its start.
-        settings: Result of demo_command._settings, with `cpu`, the CPU of both nodes or
-            None; settings["params"], parameters by node, is changed in place.
-    """
+    """Return a parameter file for both nodes; settings["params"] changes in place."""
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
     names = list(model.joint_names)
@@ -214,20 +205,10 @@ def usage_of(processes: Processes) -> list[Usage]:
 class _DemoNode:
     """A node that sends the trajectory and records the topics.
 
-    Attributes:
-        model: Robot.
-        node: The rclpy node.
-        executor: Its executor.
-        rows: Samples: time, monotonic [s], position and reference, (n,) each [rad | m].
-        values: Last values of /diagnostics by key, those of both nodes together.
-        ready: Start-up time of each node as a phrase, by name.
-        ticks: Time, monotonic [s], and the simulator's numbers of cycles, missed cycles
-            and answered states, in this order.
-        reference: Last reference position, (n,) [rad | m]; None before the first.
-        sender: Publisher of trajectories.
-
-    Args:
-        model: Robot.
+    `rows`: time, monotonic [s], position and reference, (n,) each [rad | m]. `values`:
+    last values of /diagnostics of both nodes, by key. `ready`: start-up time of each
+    node as a phrase. `ticks`: time, monotonic [s], and the simulator's numbers of
+    cycles, missed cycles and answered states.
     """
 
     def __init__(self, model: dyn.Model) -> None:
@@ -253,11 +234,7 @@ class _DemoNode:
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
-        """Record a sample: time, position and reference.
-
-        The error, reference - position, has the same stamp as the preceding reference.
-        Ignored before the first reference.
-        """
+        """Record a sample; error, reference - position, is of the last reference."""
         if self.reference is None:
             return
         error = np.array(message.position)
@@ -280,18 +257,8 @@ class _DemoNode:
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
         """Wait for the nodes, send the motion, and return the record of all repeats.
 
-        The arm is first moved to the start. A line is printed each minute.
-
-        Args:
-            processes: The nodes.
-            waypoints: Motion.
-            repeat: Number of times that the motion is sent.
-
-        Raises:
-            DynError: A node ends or does not start, the start of the motion is not
-                reached, or the reference does not move. A motion that is not followed
-                to its end only makes `followed` of the result False.
-            OSError: The system has no /proc.
+        The arm is first moved to the start. A motion that is not followed to its end
+        only makes `followed` of the result False.
         """
         self._until(
             lambda: (
@@ -350,18 +317,7 @@ class _DemoNode:
         return Outcome(names, t, q, q_ref, facts, all_followed)
 
     def _reached(self, before: int, repeat: int, processes: Processes) -> int:
-        """Return the number of motions that were followed to their end.
-
-        If some were not, new diagnostics are awaited for up to SETTLING (3 s).
-
-        Args:
-            before: Number of trajectories reached before the first motion.
-            repeat: Number of motions that were sent.
-            processes: The nodes.
-
-        Raises:
-            DynError: A node has ended, or executor and clock do not go on.
-        """
+        """Return how many motions were followed, after up to SETTLING for the last."""
         deadline = time.monotonic() + SETTLING
         self._until(
             lambda: (
@@ -375,17 +331,8 @@ class _DemoNode:
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
         """Move the arm from where the controller holds it to the start of the motion.
 
-        Nothing is sent if each joint's reference is within AT_START (1e-3 rad or m) of
-        the start. On a busy machine a trajectory may be dropped, and is sent again. The
+        On a busy machine a trajectory may be dropped, and is sent again. The
         controller's reference must have been received.
-
-        Args:
-            processes: The nodes.
-            start: Position, (nv,) [rad | m].
-
-        Raises:
-            DynError: The start is not reached in TRIES (5) motions, a node has ended,
-                or executor and clock do not go on.
         """
         for left in reversed(range(TRIES + 1)):
             assert self.reference is not None
@@ -402,11 +349,7 @@ class _DemoNode:
         raise dyn.DynError(f"the start was not reached in {TRIES} motions")
 
     def _move(self, processes: Processes, waypoints: Waypoints) -> None:
-        """Send the motion; samples are added to `rows` until 0.5 s after its end.
-
-        Raises:
-            DynError: A node has ended, or executor and clock do not go on.
-        """
+        """Send the motion; samples are added to `rows` until 0.5 s after its end."""
         self._send(waypoints.times, waypoints.positions)
         sent = time.monotonic()
         duration = float(waypoints.times[-1]) + 0.5
@@ -418,11 +361,7 @@ class _DemoNode:
         )
 
     def _loop(self) -> str:
-        """Return rate, missed cycles and answered states of the simulator as text.
-
-        They are counted between the first and the last of `ticks`. If all of these have
-        the same number of cycles, or there are none, the text says so.
-        """
+        """Return rate, missed cycles and answered states of the simulator as text."""
         if len({cycles for _, cycles, *_ in self.ticks}) < 2:
             return "unknown: on this busy machine no two diagnostics came"
         first, last = self.ticks[0], self.ticks[-1]
@@ -442,13 +381,6 @@ class _DemoNode:
 
         On a busy machine late states keep the arm moving by milliradians: the summary
         tells whether the motion was followed.
-
-        Args:
-            duration: Duration of the motion that was sent last [s].
-            processes: The nodes.
-
-        Raises:
-            DynError: A node has ended, or executor and clock do not go on.
         """
         over = time.monotonic() + duration
         self._until(
@@ -458,20 +390,12 @@ class _DemoNode:
         )  # fmt: skip
 
     def _settled(self) -> bool:
-        """Return whether the last 20 samples have errors below 1e-3 rad or m.
-
-        False if there are fewer. The arm falls until the controller starts.
-        """
+        """Return whether the last 20 samples have errors below 1e-3 rad or m."""
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3
 
     def _send(self, times: np.ndarray, positions: np.ndarray) -> None:
-        """Send a trajectory that rests at each point.
-
-        Args:
-            times: Times of the points, (points,) [s].
-            positions: Positions, (points, nv).
-        """
+        """Send a trajectory that rests at each of the positions, (points, nv)."""
         message = JointTrajectory(joint_names=list(self.model.joint_names))
         still = [0.0] * self.model.nv
         for t, q in zip(times, positions, strict=True):
@@ -488,17 +412,7 @@ class _DemoNode:
         processes: Processes,
         message: str,
     ) -> None:
-        """Spin until a condition holds.
-
-        Args:
-            done: The condition; if it holds at once, nothing is awaited.
-            patience: Longest wait [s].
-            processes: The nodes.
-            message: Beginning of the error message.
-
-        Raises:
-            DynError: A node has ended, or the condition does not hold in time.
-        """
+        """Spin until `done`; DynError after `patience` [s] or the end of a node."""
         deadline = time.monotonic() + patience
         while not done():
             spin_once(self.executor, 0.05)
@@ -509,10 +423,7 @@ class _DemoNode:
                 )
 
     def _last_seen(self) -> str:
-        """Return a description of the last sample, with the joint of the largest error.
-
-        It is part of error messages; without samples it says so.
-        """
+        """Return the last sample, with the joint of the largest error, as a phrase."""
         if not self.rows:
             return "no sample of the tracking error came"
         t, q, reference = self.rows[-1]

@@ -69,11 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _senders(node: Any) -> str:
-    """Return the topics on which nodes send joint states now, or that none do.
-
-    Args:
-        node: The rclpy node that asks.
-    """
+    """Return the topics on which nodes send joint states now, or that none do."""
     kind, pairs = "sensor_msgs/msg/JointState", node.get_topic_names_and_types()
     topics = [x for x, kinds in pairs if kind in kinds and node.count_publishers(x)]
     none = "no node that sends some is seen yet, which can take some seconds"

@@ -34,10 +34,7 @@ class RefusedCommand(DynError):
 class _Order(NamedTuple):
     """Assignment of a message's efforts to joints.
 
-    Attributes:
-        places: Indices in the message of names that are joints.
-        joints: Index of each such joint.
-        foreign: Indices in the message of all other names.
+    `places` are the indices in the message of `joints`, `foreign` of all other names.
     """
 
     places: np.ndarray
@@ -130,17 +127,7 @@ class EffortReader:
         return self._checked(tau)
 
     def _match(self, names: tuple[str, ...]) -> _Order:
-        """Return where the joints are in a message: indices of names and of joints.
-
-        Names of no joint are listed as foreign; a joint without a name is left out,
-        which is no error.
-
-        Args:
-            names: Names of the message, in its order.
-
-        Raises:
-            RefusedCommand: A name is there twice.
-        """
+        """Return where the joints are in a message; a name that is twice is refused."""
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise RefusedCommand(
@@ -152,15 +139,7 @@ class EffortReader:
         return _Order(np.array(places, int), np.array(joints, int), foreign)
 
     def _check_age(self, age: float | None) -> None:
-        """Check the age of a stamp; None passes.
-
-        Args:
-            age: Time since the stamp, negative in the future [s].
-
-        Raises:
-            RefusedCommand: The stamp is more than `timeout` in the past or in the
-                future.
-        """
+        """Refuse a stamp more than `timeout` [s] in the past or future; None passes."""
         if age is None or abs(age) <= self.timeout:
             return
         when = "old" if age > 0 else "in the future: is it of another clock?"
@@ -170,15 +149,7 @@ class EffortReader:
         )
 
     def _checked(self, tau: np.ndarray) -> np.ndarray:
-        """Return the efforts unchanged, after a check.
-
-        Args:
-            tau: Efforts in the order of `joints`, (n,) [N·m | N].
-
-        Raises:
-            RefusedCommand: An effort is not finite, or not zero for a joint without an
-                effort limit.
-        """
+        """Return finite efforts, zero where a joint has no limit; refuse others."""
         good = np.isfinite(tau)
         if not good.all():
             k = int(np.flatnonzero(~good)[0])

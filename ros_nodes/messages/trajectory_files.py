@@ -33,12 +33,7 @@ _NANO = 999_999_999
 
 
 def _instant(name: str, default: Any = None) -> Field:
-    """Return the Field of a time, a table with sec and nanosec, both 0 by default.
-
-    Args:
-        name: Name of the Field.
-        default: Value of an absent time; REQUIRED: it must be present.
-    """
+    """Return the Field of a time, a table with sec and nanosec, both 0 by default."""
     sec = Field("sec", Whole(-(2**31), 2**31 - 1), "whole seconds", "s", 0)
     nanosec = Field("nanosec", Whole(0, _NANO), "the rest", "ns", 0)
     table = Table(sec, nanosec)
@@ -88,13 +83,7 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _content(path: str | Path) -> str:
-    """Return the content of a UTF-8 file, without a byte-order mark.
-
-    Raises:
-        ModelError: It cannot be read, is a recording, is larger than SIZE, or is not
-            UTF-8.
-        SettingError: It is a folder without permission to look into it.
-    """
+    """Return the content of a UTF-8 file, without a byte-order mark."""
     if os.path.exists(path) and is_recording(str(path)):
         raise ModelError(
             f"{path} is a recording, no trajectory; valid: a JointTrajectory as JSON or"

@@ -37,21 +37,10 @@ class WireTrajectory(NamedTuple):
 
 
 class _CdrReader:
-    """Reads numbers from CDR data at an advancing position.
+    """Reads numbers from CDR data at an advancing position, `place`.
 
     Alignment counts from the end of the encapsulation header of four bytes. All reading
     methods raise a TrajectoryError if the data is cut off.
-
-    Attributes:
-        order: Byte order, "<" or ">".
-        data: Data after the header.
-        place: Position in `data` [byte].
-
-    Args:
-        data: The message with its header.
-
-    Raises:
-        TrajectoryError: The data is not in plain CDR.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -70,14 +59,7 @@ class _CdrReader:
             raise TrajectoryError("the message is cut off")
 
     def whole(self, kind: str = "I") -> int:
-        """Read and return an integer of four bytes, aligned to four.
-
-        Args:
-            kind: "I" unsigned, "i" signed.
-
-        Raises:
-            TrajectoryError: The message ends earlier.
-        """
+        """Read an integer of four bytes, aligned to four: "I" unsigned, "i" signed."""
         self.align(4)
         self.need(4)
         (value,) = struct.unpack_from(self.order + kind, self.data, self.place)
@@ -85,10 +67,7 @@ class _CdrReader:
         return value
 
     def string(self) -> str:
-        """Read and return a string without its final NUL; invalid UTF-8 is replaced.
-
-        Raises TrajectoryError if the message ends earlier.
-        """
+        """Read a string without its final NUL; invalid UTF-8 is replaced."""
         size = self.whole()
         self.need(size)
         value = bytes(self.data[self.place : self.place + max(size - 1, 0)])
@@ -96,12 +75,7 @@ class _CdrReader:
         return value.decode("utf-8", "replace")
 
     def doubles(self) -> np.ndarray:
-        """Read and return a sequence of float64 numbers, as a view of the data.
-
-        An empty sequence gives a new empty array.
-
-        Raises TrajectoryError if the message ends earlier.
-        """
+        """Read and return a sequence of float64 numbers, as a view of the data."""
         count = self.whole()
         if not count:
             return np.zeros(0)
@@ -112,10 +86,7 @@ class _CdrReader:
         return values
 
     def point(self) -> tuple[list[np.ndarray], float]:
-        """Read and return a point: one array for each of FIELDS, and its time [s].
-
-        Raises TrajectoryError if the message ends earlier.
-        """
+        """Read and return a point: one array for each of FIELDS, and its time [s]."""
         rows = [self.doubles() for _ in FIELDS]
         return rows, self.whole("i") + 1e-9 * self.whole()
 
@@ -151,33 +122,16 @@ def read_trajectory(data: bytes, most: int) -> WireTrajectory:
 
 
 def _bounded(reader: _CdrReader, size: int) -> int:
-    """Read and return a number of items that the rest of the message can hold.
-
-    Args:
-        reader: Reader at the number.
-        size: Smallest size of an item [byte].
-
-    Raises:
-        TrajectoryError: The message is too short for so many items.
-    """
+    """Read a number of items, of `size` bytes or more; refuse more than can follow."""
     count = reader.whole()
     reader.need(size * count)
     return count
 
 
 def _points(reader: _CdrReader, count: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the fields of all points, one row each, and their times [s].
+    """Return the fields of all points, (points, n or 0) each, and their times [s].
 
-    Args:
-        reader: Reader at the first point; afterwards its position is undefined.
-        count: Number of points.
-
-    Returns:
-        One array for each of FIELDS, (points, n) or (points, 0), and the times,
-        (points,).
-
-    Raises:
-        TrajectoryError: The message is cut off, or its points differ in size.
+    The reader's position is undefined afterwards.
     """
     start = reader.place
     if count > 2:
@@ -200,18 +154,7 @@ def _alike(
 
     From the second point on such points lie at equal distances. None also if the data
     is too short or the points are not aligned alike: then they must be read one by one.
-    The reader's position is undefined afterwards.
-
-    Args:
-        reader: Reader at the first point.
-        count: Number of points, 3 or more.
-
-    Returns:
-        One array for each of FIELDS, (points, n) or (points, 0), and the times,
-        (points,) [s].
-
-    Raises:
-        TrajectoryError: The first or second point is cut off.
+    `count` is 3 or more. The reader's position is undefined afterwards.
     """
     first_rows, first_time = reader.point()
     reader.align(4)

@@ -196,12 +196,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _to_joints(joints: Mapping[str, float], reference: JointState) -> dict[str, Any]:
-    """Return a message, as of a file, of one point at rest at time zero.
-
-    Args:
-        joints: Positions of some joints [rad | m]; unknown ones are ignored.
-        reference: Reference of the node, where the other joints stay.
-    """
+    """Return, as of a file, a message of one point; other joints keep `reference`."""
     names, still = list(reference.name), [0.0] * len(reference.name)
     stays = zip(names, reference.position, strict=True)
     point = {
@@ -218,21 +213,9 @@ def _to_posture(
 ) -> int:
     """Send a target posture in mode predictive; return 0 if the joints arrive, else 1.
 
-    Positions are read from joint_states, in the namespace of the node, and compared
-    from `duration` on.
-
-    Args:
-        live: Connection to the nodes.
-        watch: What the controller publishes; its reference becomes the posture.
-        name: Full name of the controller.
-        arguments: Arguments of `dyn move`; read are timeout and duration [s], and
-            joints (positions by name), which are all known.
-        stop: Numbers of the signals received so far.
-
-    Raises:
-        SettingError: A joint is missing: its last target is known to the node alone.
-        DynError: The node refuses the posture or does not listen to it, or there are no
-            joint states.
+    Positions of joint_states, in the namespace of the node, are compared from
+    `duration` on. A missing joint is refused: its last target is known to the node
+    alone.
     """
     known, wait = list(watch.reference.name), arguments.timeout
     missing = [x for x in known if x not in arguments.joints]
@@ -269,12 +252,7 @@ def _to_posture(
 
 
 def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, float]:
-    """Return a JointTrajectory without a stamp, and the time of its last point [s].
-
-    Args:
-        content: Message of a file.
-        lead: Time added to those of its points [s].
-    """
+    """Return a JointTrajectory without a stamp, and the time of its last point [s]."""
     names, times, *rows = message_rows(content)
     fields = ("positions", "velocities", "accelerations", "effort")
     message = JointTrajectory(joint_names=list(names))
@@ -296,31 +274,16 @@ def _arrival(
 ) -> int:
     """Wait until the joints are at the last point; print it and return 0, else 1.
 
-    They are there within NEAR (0.01 rad or m), but not before `ends`, and once the
-    reference is there within 1e-6. The wait ends SETTLE (5 s) after the later of `ends`
-    and the last change of the reference.
-
-    Args:
-        live: Connection whose executor is spun meanwhile.
-        watch: What the controller publishes.
-        name: Full name of the controller.
-        content: Message of a file.
-        ends: Steady time of the last point [s].
-        stop: Numbers of the signals received so far; the wait ends when there is one.
-
-    Raises:
-        DynError: The controller aborts, drops or stops the trajectory.
+    They are there within NEAR (0.01 rad or m), once the reference is there within 1e-6,
+    but not before `ends`, in steady time [s]. The wait ends SETTLE (5 s) after the
+    later of `ends` and the last change of the reference, or at a signal in `stop`.
     """
     joints, goal = content["joint_names"], content["points"][-1]["positions"]
     columns = [list(watch.reference.name).index(x) for x in joints]
     turn = 2 * np.pi * np.isin(joints, watch.turning)
 
     def away() -> tuple[float, np.ndarray]:
-        """Return the distances of reference and joints to the last point [rad | m].
-
-        The largest one of the reference, and an array with one for each joint; whole
-        turns of the joints of watch.turning are left out.
-        """
+        """Return the largest distance of the reference, and that of each joint."""
         reference = np.array(watch.reference.position)[columns]
         left = goal - reference
         error = np.array(watch.error.position)[columns]  # reference - position

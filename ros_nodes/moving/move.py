@@ -123,14 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(live: Live, name: str, arguments: argparse.Namespace) -> str:
     """Return the node's mode; raise a SettingError if the move does not fit.
 
-    It does not if the node publishes the pose of another link than its tool (both
-    named), if it is in mode predictive without a tool, or if --speed or --turn exceeds
-    target_jump / (2 PERIOD), as one target may be lost; PERIOD is 0.01 s. There is no
-    bound if target_jump is 0, or in mode predictive. `name` is the node's name.
-
-    Raises:
-        SettingError: See above.
-        DynError: The node is in another mode, or does not answer.
+    It does not if the node shows another link than its tool, if mode predictive has no
+    tool, or if --speed or --turn exceeds target_jump / (2 PERIOD), as one target may be
+    lost. There is no bound if target_jump is 0, or in mode predictive.
     """
     asked = (MODE, *TOOLS.values(), FRAME, JUMP)
     read = {k: value_of(x) for k, x in values(live, name, list(asked)).items()}
@@ -166,11 +161,7 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> str:
 
 
 def _check_answers(watch: Watch, name: str) -> None:
-    """Raise DynError if the node `name` has refused a target, see Watch.refused.
-
-    Where the reference is too far away, as after a target that was not reached, the
-    message names the command that takes the tool's pose for it.
-    """
+    """Raise DynError if a target was refused; with a hint if it was too far away."""
     try:
         watch.refused(name)
     except DynError as error:
@@ -192,16 +183,8 @@ def _send(
 ) -> None:
     """Publish a path, a pose each PERIOD, in steady time, to its end or till `ended`.
 
-    PERIOD is 0.01 s. Frame and stamp of the poses are empty. If the process was
-    suspended, the path goes on where it was.
-
-    Args:
-        live: Connection whose executor is spun between the poses.
-        publish: Function that sends a pose.
-        pose: Function of the time on the path [s] that returns the pose, (7,).
-        duration: Time at the end of the path [s].
-        ended: Called before each pose and while waiting for the next one; sending ends
-            when it returns true, and its errors pass through.
+    `pose` returns the pose, (7,), at a time on the path [s]. `ended` is also called
+    while waiting, and its errors pass through. Frame and stamp of the poses are empty.
     """
     began, t = time.monotonic(), 0.0
     message = PoseStamped()
@@ -226,14 +209,8 @@ def _arrival(
     """Wait until the tool is near the end of the path; print where it is.
 
     Near is 0.01 m and 0.02 rad, or any angle if `position_only`. Returns 0 if it
-    arrives within SETTLE (5 s), else 1.
-
-    Args:
-        live: Connection whose executor is spun meanwhile.
-        poses: Poses of the tool so far, at least one, position [m] and quaternion x, y,
-            z, w, (7,) each; a subscription appends to it.
-        path: The path.
-        position_only: Whether the angle may be any.
+    arrives within SETTLE (5 s), else 1. A subscription appends to `poses`, position [m]
+    and quaternion x, y, z, w.
     """
 
     def away() -> tuple[float, float]:

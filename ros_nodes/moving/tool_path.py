@@ -67,13 +67,7 @@ class ToolPath:
 
 
 def _checked(pose: np.ndarray) -> np.ndarray:
-    """Return a new array, the pose (7,) with a unit quaternion.
-
-    The size of the pose is not checked.
-
-    Raises:
-        SettingError: A number is not finite, or the quaternion is shorter than 1e-6.
-    """
+    """Return a new finite pose, (7,), with a unit quaternion; refuse any other."""
     length = float(np.linalg.norm(pose[3:]))
     if not np.isfinite(pose).all() or length < 1e-6:
         raise SettingError(

@@ -110,10 +110,7 @@ def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
 
 
 def _pattern(key: str) -> str:
-    """Return the regular expression for a key of a parameter file.
-
-    It matches the full names, /NAMESPACE/NODE, of the nodes that the key names.
-    """
+    """Return the regular expression of the full node names that a key names."""
     forms = {"**": "(/[^/]+)*", "*": "/[^/]+"}
     parts = key.removeprefix("/").split("/")
     return "".join(forms.get(part, "/" + re.escape(part)) for part in parts)
@@ -123,15 +120,6 @@ def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, A
     """Return the parameters of each section by full key, in the order of the file.
 
     A full key is the keys of nested mappings joined by slashes, such as arm/simulator.
-
-    Args:
-        data: Content of the file; namespaces may be nested mappings.
-        where: Name of the file, for messages.
-        head: Namespace so far, with a slash at the end.
-
-    Raises:
-        ModelError: A section is empty or no mapping, or has further keys beside
-            ros__parameters; the parameters themselves are not checked.
     """
     named: dict[str, Any] = {}
     for key, section in data.items():
@@ -153,20 +141,11 @@ def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, A
 def _check_sections(
     where: str, keys: Sequence[str], nodes: Sequence[str], namespace: str
 ) -> None:
-    """Check the nodes that a parameter file names.
+    """Refuse misspelt nodes, and a file without a section for any of `nodes`.
 
     A name similar to a node that has a section, too, causes a DynWarning, unless it is
-    that name with _MORE, MORE_ or a digit added, as for two controllers.
-
-    Args:
-        where: Name of the file, for messages.
-        keys: Keys of its sections.
-        nodes: Nodes that are to be started; empty: only misspelt names are refused.
-        namespace: Namespace of the nodes, empty or with a leading slash.
-
-    Raises:
-        SettingError: A name is similar to a node of this package that no key names, or
-            the file has no section for any of `nodes`.
+    that name with _MORE, MORE_ or a digit added, as for two controllers. Without
+    `nodes`, only misspelt names are refused.
     """
     known = [key.rpartition("/")[2] for key in keys]
     for key in keys:
@@ -196,17 +175,6 @@ def _of_node(
 
     Later sections override earlier ones; former names become the present ones. Unknown
     names that are not misspelt are returned unchecked.
-
-    Args:
-        by_name: Parameters of each section by key.
-        where: Name of the file, for messages.
-        node: Name of the node, a key of NODES.
-        namespace: Its namespace, empty or with a leading slash.
-
-    Raises:
-        SettingError: A name is misspelt, or a solver is none of its slot.
-        ModelError: A value is not valid, a parameter has both its former and its
-            present name, or a section is not a mapping.
     """
     values: dict[str, Any] = {}
     for key in sections(by_name, node, namespace):
@@ -256,16 +224,7 @@ def _joint_fields(joints: Sequence[str]) -> dict[str, Field]:
 
 
 def _flat(where: str, tree: Any, head: str = "") -> dict[str, Any]:
-    """Return nested parameters by name with dots.
-
-    Args:
-        where: Name of file and section, for messages.
-        tree: Mapping of parameters.
-        head: Prefix of the names, with a dot at the end.
-
-    Raises:
-        ModelError: `tree` is not a mapping.
-    """
+    """Return nested parameters by name with dots, after `head`."""
     if not isinstance(tree, Mapping):
         refuse(where, tree, "a mapping of parameters")
     flat: dict[str, Any] = {}

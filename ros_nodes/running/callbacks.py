@@ -169,10 +169,7 @@ def place_of(thread: int) -> str:
 
 
 def _refused(response: Any, reason: str) -> Any:
-    """Set success=False and the reason in a response that has such fields; return it.
-
-    The argument itself is changed.
-    """
+    """Set success=False and the reason in fields that a response has; return it."""
     for field, value in (("success", False), ("message", reason)):
         if hasattr(response, field):
             setattr(response, field, value)

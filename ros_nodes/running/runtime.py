@@ -76,10 +76,7 @@ class LastResort:
         os.close(self._writer)
 
     def _run(self) -> None:
-        """Wait for a signal; end the process if no sign of life follows for PATIENCE.
-
-        PATIENCE is 1.5 s. Target of the thread; it returns once `close` was called.
-        """
+        """Wait for a signal; end the process if no life follows for PATIENCE."""
         number = 0
         while number not in self._numbers and not self._over.is_set():
             number = os.read(self._reader, 1)[0]
@@ -89,13 +86,7 @@ class LastResort:
                 self._end(signal.Signals(number).name)
 
     def _end(self, name: str) -> None:
-        """Send the final command, report the reason, exit the process with status 1.
-
-        The exit comes after FAREWELL seconds (0.8) at most. Does not return.
-
-        Args:
-            name: Name of the signal.
-        """
+        """Send the final command, report why, exit with 1 within FAREWELL seconds."""
         place = place_of(self._main)
         reason = (
             f"ended {PATIENCE:g} s after {name}: the executor does not come back; it is"
@@ -108,15 +99,7 @@ class LastResort:
         os._exit(1)
 
     def _say(self, reason: str) -> None:
-        """Send the final command, log the reason, wait until the command has arrived.
-
-        The wait is bounded by the node's wait_for_delivery. An exception of a step is
-        ignored, and the next step follows.
-        Without a node, the reason is printed to stderr instead.
-
-        Args:
-            reason: Sentence for the log.
-        """
+        """Send the final command, log the reason, wait for the command's arrival."""
         node = self.node
         if node is None:
             print(reason, file=sys.stderr, flush=True)
@@ -193,14 +176,8 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
 def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> None:
     """Bring a node to rest, send its final command, and destroy it.
 
-    A further signal ends the wait for rest. An exception on the way to rest is
-    reported; an exception in a later step is raised, and the steps after it are left
-    out.
-
-    Args:
-        node: The node.
-        stop: Numbers of the signals received so far; grows while this runs.
-        sign_of_life: Called repeatedly, so that LastResort does not end the process.
+    A further signal, in `stop`, ends the wait for rest. An exception on the way to rest
+    is reported; one in a later step is raised, and the steps after it are left out.
     """
     before = len(stop)
 
@@ -237,13 +214,7 @@ def end_with_input() -> None:
 
 
 def _failed(node: Any, error: Exception) -> int:
-    """Report the error that ended the node, and return the exit status 1.
-
-    Args:
-        node: The node, whose logger gets the error; a traceback is printed, too. None
-            at start-up: only one line is printed.
-        error: The exception.
-    """
+    """Report the error that ended the node (None: at start-up), and return 1."""
     if node is None:
         said = cut(f"{type(error).__name__}: {error}")
         print(f"cannot start: {said}", file=sys.stderr)

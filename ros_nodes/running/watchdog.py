@@ -76,11 +76,7 @@ class Watchdog:
             self._thread.join(JOIN)
 
     def _run(self) -> None:
-        """Wait one period, then call the function; repeat until `stop`.
-
-        Exceptions of the function and of `report` do not end the loop; only the first
-        one of the function is reported.
-        """
+        """Call the function each period until `stop`; report its first exception."""
         while not self._ended.wait(self.period):
             try:
                 self._look(time.monotonic())

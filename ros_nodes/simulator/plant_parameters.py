@@ -98,17 +98,7 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
 
 
 def _robot(node: RobotNode, period: float) -> BuiltPlant:
-    """Return the BuiltPlant of a robot, with contacts if contact.enabled is true.
-
-    Args:
-        node: The simulator node.
-        period: Duration of a cycle [s].
-
-    Raises:
-        DynError: The robot cannot be read, or a parameter is not valid, or has no
-            effect on this plant.
-        ParameterException: rclpy refuses a value of effort_limits or lock.
-    """
+    """Return the BuiltPlant of a robot, with contacts if contact.enabled is true."""
     value = node.value
     root_joint = value("root_joint")
     model = node.load(root_joint=None if root_joint == "declared" else root_joint)
@@ -137,22 +127,10 @@ def _robot(node: RobotNode, period: float) -> BuiltPlant:
 def _limit_efforts(
     node: RobotNode, plant: RobotPlant, columns: Mapping[str, int]
 ) -> dict[int, str]:
-    """Declare the parameters effort_limits.JOINT and set the limits of a plant.
+    """Declare effort_limits.JOINT, set a plant's limits; return joints without any.
 
-    A parameter of 0 leaves the limit of the model.
-
-    Args:
-        node: The simulator node.
-        plant: The plant; its effort_limit is changed in place.
-        columns: Index in tau by joint.
-
-    Returns:
-        Names of the joints without any effort limit, by their position in the order of
-        `columns`: 0 for its first joint; not the index in tau.
-
-    Raises:
-        ModelError: A value is not valid or of the wrong type, such as 5 for 5.0.
-        ParameterException: rclpy refuses a value.
+    `columns` has the index in tau by joint; keys of the result are positions in its
+    order. A parameter of 0 leaves the limit of the model.
     """
     node.declare(effort_fields(list(columns)))
     lacking = {}
@@ -168,18 +146,7 @@ def _limit_efforts(
 def _without_contacts(
     node: RobotNode, model: dyn.Model, **settings: Any
 ) -> dyn.Simulator:
-    """Return a Simulator; log a warning about contact parameters that are set.
-
-    Args:
-        node: The simulator node.
-        model: The robot.
-        settings: Further arguments of Simulator.
-
-    Raises:
-        SettingError: An option of the unused slot contact, or step.options.limit_stops,
-            is set.
-        DynError: A solver or an option is not valid.
-    """
+    """Return a Simulator; log a warning about contact parameters that are set."""
     if idle := ", ".join(_idle_contacts(node)):
         node.get_logger().warning(f"contact.enabled is false; no effect: {idle}")
     _refuse_options(node, ("contact",), "contact.enabled is false")
@@ -199,21 +166,10 @@ def _without_contacts(
 def _start(
     node: RobotNode, model: dyn.Model, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the initial position, (nq,) [rad | m].
+    """Return the initial position, (nq,) [rad | m]; None if none is set.
 
-    Initial positions are values of `joints`, in this order. All other joints, and
-    without initial positions `joints`, too, are as in Model.start. A root pose that is
-    set replaces the neutral one.
-
-    Returns:
-        The position, or None if neither initial positions nor a root pose are set. A
-        single 0.0 counts as not set, unless there is one joint.
-
-    Raises:
-        SettingError: The number of positions is wrong, or a pose of the root is set,
-            but it is not floating.
-        ShapeError: The root's position or quaternion has a wrong size, or the
-            quaternion is zero.
+    Initial positions are values of `joints`, in this order; all others are as in
+    Model.start. A root pose that is set replaces the neutral one.
     """
     names = "initial_root_position", "initial_root_orientation"
     changed = [name for name in names if node.value(name) != node.specs[name].default]
@@ -238,14 +194,7 @@ def _start(
 def _start_rates(
     node: RobotNode, model: dyn.Model, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the initial velocity, (nv,) [rad/s | m/s], or None for rest.
-
-    The parameter has the velocities of `joints`; all others are zero. It is None if the
-    parameter is a single 0.0 and the number of joints is not one.
-
-    Raises:
-        SettingError: The number of values is wrong.
-    """
+    """Return the initial velocity, (nv,) [rad/s | m/s], or None for rest."""
     values = node.value("initial_velocities")
     if not _is_set("initial_velocities", values, joints):
         return None
@@ -255,15 +204,7 @@ def _start_rates(
 
 
 def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of joints with prescribed accelerations, without empty ones.
-
-    Args:
-        model: The robot.
-        values: Parameter prescribed.joints.
-
-    Raises:
-        SettingError: A name is none of model.joint_names; followers are refused, too.
-    """
+    """Return the joints with prescribed accelerations; followers are refused, too."""
     names = [name for name in values if name]
     for name in names:
         if name not in model.joint_names:
@@ -276,13 +217,7 @@ def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ..
 
 
 def _urdf(node: RobotNode) -> str:
-    """Return the URDF that the parameters set, with xacro expanded.
-
-    Empty for an MJCF, or if the robot comes from the topic.
-
-    Raises:
-        DynError: The source cannot be read, or an xacro argument is not valid.
-    """
+    """Return the URDF of the parameters, xacro expanded; empty for MJCF or a topic."""
     urdf, file = node.value("robot_description"), node.value("robot_description_file")
     if not urdf and not file:
         return ""
@@ -299,15 +234,6 @@ def _with_contacts(
     """Return a ContactSimulator in its initial state, after a trial step.
 
     The trial step compiles and checks everything; then state and counters are reset.
-
-    Args:
-        node: The simulator node.
-        model: The robot.
-        settings: Further arguments of ContactSimulator.
-
-    Raises:
-        SettingError: A parameter or an option of robots without contact is set.
-        DynError: The world is not valid, or the trial step fails.
     """
     _refuse_set(
         node,
@@ -360,14 +286,9 @@ def make_world(node: RobotNode) -> dyn.World:
 
 
 def _floor(node: RobotNode) -> dict[str, Any]:
-    """Return the arguments half_spaces, erp and margin of a World, from the parameters.
+    """Return the arguments half_spaces, erp and margin of a World.
 
-    half_spaces is empty without contact.ground. A negative contact.mu means that the
-    floor has no material of its own.
-
-    Raises:
-        SettingError: contact.restitution is set without contact.mu, or contact.mu
-            without contact.ground.
+    A negative contact.mu means that the floor has no material of its own.
     """
     value = node.value
     mu, restitution = value("contact.mu"), value("contact.restitution")
@@ -396,18 +317,8 @@ def _floor(node: RobotNode) -> dict[str, Any]:
 def _chain(node: RobotNode, period: float) -> BuiltPlant:
     """Return the BuiltPlant of a planar chain, with impacts and limits.
 
-    Initial positions and velocities are the parameters if set, else as in the chain's
-    file: one number for each joint but the last; a single 0.0 counts as not set. The
-    name and the source of the chain are logged.
-
-    Args:
-        node: The simulator node.
-        period: Duration of a cycle [s].
-
-    Raises:
-        SettingError: A parameter or option of robots is set, a number of initial values
-            is wrong, or there is no such file or shipped chain.
-        DynError: The file or the chain is not valid.
+    Initial values are the parameters if set, else as in the chain's file: one number
+    for each joint but the last.
     """
     value, source = node.value, node.value("chain_file")
     for name in ("robot_description", "robot_description_file"):
@@ -454,30 +365,14 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
 
 
 def _refuse_set(node: RobotNode, names: Sequence[str], reason: str) -> None:
-    """Raise a SettingError for the first parameter that is set without effect.
-
-    A parameter is set if it is neither empty nor equal to its default.
-
-    Args:
-        node: The simulator node.
-        names: Names of parameters without effect.
-        reason: Why they have none, for the message, after the name.
-    """
+    """Raise a SettingError for the first parameter that is set without effect."""
     for name in names:
         if node.value(name) not in ("", node.specs[name].default):
             raise dyn.SettingError(f"{name} {reason}", name)
 
 
 def _refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
-    """Raise a SettingError for the first option of a solver slot that is not used.
-
-    Nothing happens if no option is set.
-
-    Args:
-        node: The simulator node.
-        slots: Names of the unused slots.
-        reason: Why they are not used, for the message.
-    """
+    """Raise a SettingError for the first option of a slot that is not used."""
     for slot in slots:
         for option in node.options(slot):
             name = f"{slot}.options.{option}"
@@ -485,10 +380,7 @@ def _refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
 
 
 def _idle_contacts(node: RobotNode) -> list[str]:
-    """Return the names of contact.* parameters that differ from their default.
-
-    contact.enabled and solver options are left out.
-    """
+    """Return the contact.* parameters, without options, that are not the default."""
     return [
         name
         for name, spec in node.specs.items()
@@ -500,19 +392,7 @@ def _idle_contacts(node: RobotNode) -> list[str]:
 
 
 def _is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
-    """Return whether initial values are set: one for each joint.
-
-    False for a single 0.0 and another number of joints than one.
-
-    Args:
-        name: Name of the parameter, for the message.
-        values: Its value.
-        joints: Names of the joints; the values are set if there is one for each.
-
-    Raises:
-        SettingError: The number of values differs from the number of joints, and they
-            are not a single 0.0.
-    """
+    """Return True for a value of each joint, False for a single 0.0; refuse others."""
     if len(values) == len(joints):
         return True
     if list(values) == [0.0]:

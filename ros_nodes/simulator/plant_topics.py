@@ -107,13 +107,7 @@ class CommandInput:
         ]
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> str:
-        """Subscribe to a topic; return its full name after remapping.
-
-        `kind` is the message type, `take` the function that is called with each
-        message.
-
-        Raises SettingError if an override of its quality of service is not valid.
-        """
+        """Subscribe to a topic; return its full name after remapping."""
         return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 
     def restart(self) -> None:
@@ -169,15 +163,10 @@ class CommandInput:
         """Pass a command to the plant; refuse it and log the reason if it is not valid.
 
         The first command on a topic that check_gap has marked as doubtful is refused,
-        too. After a refusal the previous command remains. Efforts beyond a limit are
-        clipped. An accepted command is counted; if it answers a state, the round trip
-        is recorded, `published` becomes None, and the oldest idle job, if any, runs.
-        Ignored while the node is inactive.
-
-        Args:
-            topic: COMMANDS or JOINT_COMMANDS.
-            read: Returns the efforts in the order of the joints, or raises
-                RefusedCommand.
+        too. After a refusal the previous command remains; efforts beyond a limit are
+        clipped. If a command answers a state, the round trip is recorded, and an idle
+        job runs. `read` returns efforts in the order of the joints, or raises
+        RefusedCommand.
         """
         if not self.node.active:
             return
@@ -208,11 +197,7 @@ class CommandInput:
             self.node.session.idle.after_answer()
 
     def _share(self, tau: np.ndarray) -> float:
-        """Return the largest effort relative to its joint's limit; 0 without limits.
-
-        Args:
-            tau: Joint efforts, (nv,) [N·m | N].
-        """
+        """Return the largest effort relative to its joint's limit; 0 without limits."""
         limit = self.robot.effort_limit
         shares = np.divide(np.abs(tau), limit, out=np.zeros_like(tau), where=limit > 0)
         return float(shares.max(initial=0.0))
@@ -351,16 +336,7 @@ class PlantTopics:
     # ---- outputs
 
     def _wrench_publisher(self) -> Any:
-        """Return the publisher of ~/wrench; None without link or contacts.
-
-        That is without contact.wrench_link, or if contact.enabled is false. With a
-        publisher, the noise of the sensor and its random numbers are set, too.
-
-        Raises:
-            SettingError: The plant has no sensor, or the link is unknown or does not
-                move.
-            UnsupportedError: The plant has no wrench at this link.
-        """
+        """Return the publisher of ~/wrench, set its noise; None without contacts."""
         node, link = self.node, self.node.value("contact.wrench_link")
         if not link or not node.value("contact.enabled"):
             return None
@@ -375,11 +351,7 @@ class PlantTopics:
     def _publish_wrench(self, stamp: Any) -> None:
         """Publish the wrench of the sensor, with noise; nothing before the first step.
 
-        It is about the origin of contact.wrench_link, in its axes; this link is the
-        frame of the header. There must be a publisher of ~/wrench.
-
-        Args:
-            stamp: Time of the header, a message.
+        It is about the origin of contact.wrench_link, in its axes.
         """
         link = self.node.value("contact.wrench_link")
         w = None if self.channels.wrench is None else self.channels.wrench(link)
@@ -420,15 +392,7 @@ class PlantTopics:
             self._publish_forces(stamp)
 
     def _publish_forces(self, stamp: Any) -> None:
-        """Publish the forces for which there are subscribers.
-
-        Forces that cannot be computed are refused, see RobotNode.refuse; the others are
-        published. Before the first step there are none, and nothing is published. The
-        frame of contacts is contact.frame_id, that of reactions is empty.
-
-        Args:
-            stamp: Time of the headers, a message.
-        """
+        """Publish the forces that have subscribers; refuse what cannot be computed."""
         for name, topic in self.forces.items():
             if not topic.get_subscription_count():
                 continue
@@ -445,9 +409,8 @@ class PlantTopics:
     def _poses_message(self, stamp: Any) -> MultiDOFJointState:
         """Return the message of multi_dof_joint_states: pose and twist of each joint.
 
-        They are those of channels.poses: for a robot, relative to the joint's frame on
-        the parent link, the twist in axes of the child. `stamp` is the time of the
-        header, a message; its frame is parameter frame_id, whatever the poses refer to.
+        For a robot they are relative to the joint's frame on the parent link, the twist
+        in axes of the child; the header has frame_id, whatever they refer to.
         """
         message = _message(stamp, self.node.value("frame_id"))
         for pose in self.channels.poses():
@@ -501,13 +464,7 @@ class PlantTopics:
     # ---- diagnostics
 
     def _check_faults(self, now: float) -> None:
-        """Store in `trouble` time and description of a fault since the last call.
-
-        Of several, the last one of the channels counts; without one, `trouble` stays.
-
-        Args:
-            now: Time, monotonic [s].
-        """
+        """Store time and description of the last new fault, if any, in `trouble`."""
         for name, describe in self.channels.faults.items():
             count = self.plant.counters[name]
             if count > self._faults[name]:
@@ -562,11 +519,7 @@ def transform_message(translation: np.ndarray, rotation: np.ndarray) -> Transfor
 def _forces_message(stamp: Any, frame: str, forces: Iterable[Any]) -> Any:
     """Return PointForces as a MultiDOFJointState: names, transforms and wrenches.
 
-    Args:
-        stamp: Time of the header, a message.
-        frame: header.frame_id.
-        forces: PointForces; point and rotation become the transform, the force the
-            wrench, in its own axes (not turned by the rotation).
+    A wrench is the force in its own axes, not turned by the rotation.
     """
     message = _message(stamp, frame)
     for each in forces:

@@ -81,17 +81,11 @@ class SceneTopics:
                 publisher.publish(make())
 
     def _poses(self) -> np.ndarray:
-        """Return the poses of the links in the world, (links, 4, 4).
-
-        They are in the order of the description, without links that the model lacks.
-        """
+        """Return the poses of `_links` in the world, (links, 4, 4)."""
         return np.asarray(self._kinematics(self.plant.q))
 
     def _transforms(self, fixed: bool) -> Any:
-        """Return a TFMessage with the pose of links in their parents.
-
-        `fixed`: True: links that do not move in their parents; False: the other links.
-        """
+        """Return a TFMessage of links in parents, `fixed` ones or those that move."""
         message, stamp = self._transform(), self.node.stamp()
         places, poses = self.plant.model.frames, self._poses()
         of = dict(zip(self._links, poses, strict=True))
@@ -109,9 +103,8 @@ class SceneTopics:
     def _scene(self) -> Any:
         """Return the MarkerArray of ~/markers at the last state, in the world frame.
 
-        The first marker deletes those of the last message. A robot without mass has no
-        centre of mass. Arrows are scaled by its weight without payload; without mass or
-        gravity, an arrow of 1 N or 1 N·m is as long as the robot.
+        The first marker deletes those of the last message. Arrows are scaled by the
+        weight without payload; without it, one of 1 N or 1 N·m is as long as the robot.
         """
         message, poses, model = self._array(), self._poses(), self.plant.model
         size = max(float(np.ptp(poses[:, :3, 3], axis=0).max()), 0.1)
@@ -135,9 +128,6 @@ class SceneTopics:
         """Yield name, point [m], vector and colour of each arrow, in the world frame.
 
         They are the contact forces [N], then torque [N·m] and force [N] of the sensor.
-        There are none without contacts, and none of the sensor without
-        contact.wrench_link or before the first step. `poses` are those of the links,
-        (links, 4, 4).
         """
         for x in self.channels.forces.get("contacts", list)() or ():
             yield "contacts", np.asarray(x.point), x.force[3:], FORCE
@@ -154,9 +144,7 @@ class SceneTopics:
     ) -> Any:  # fmt: skip
         """Append a marker in the world frame to a MarkerArray; return the marker.
 
-        `name` is its namespace, `kind` its type, such as SPHERE, `colour` red, green
-        and blue from 0 to 1, `scale` its sizes x, y and z [m]: along the axes, but of
-        an ARROW diameters of shaft and head, and 0. Its id is its index in the array.
+        `scale`: sizes x, y, z [m]; of an ARROW diameters of shaft and head, and 0.
         """
         marker = self._marker()
         marker.header.frame_id, marker.header.stamp = self._world, self.node.stamp()
@@ -169,10 +157,7 @@ class SceneTopics:
 
 
 def _kind(node: RobotNode, package: str, name: str) -> Any:
-    """Return a message type; None if scene_rate is 0, or if it is not installed.
-
-    The latter is logged. `package` is such as tf2_msgs, `name` the name of the type.
-    """
+    """Return a message type; None if scene_rate is 0, or if it is not installed."""
     if not node.value("scene_rate"):
         return None
     try:

@@ -117,13 +117,7 @@ class RoundTrips:
         return float(self._percentiles([p])[0]) * 1e-6
 
     def _percentiles(self, p: Sequence[float]) -> np.ndarray:
-        """Return percentiles of all times, (len(p),) [us]; NaN without times.
-
-        They are whole microseconds, rounded down, and at most LONGEST.
-
-        Args:
-            p: Percentages, more than 0 and at most 100.
-        """
+        """Return percentiles `p`, in (0, 100], of all times [us]; NaN without times."""
         sums = np.cumsum(self.counts)
         if not sums[-1]:
             return np.full(len(p), np.nan)

@@ -185,12 +185,8 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     """Return parameters by node (simulator, computed_torque, guard), and the robot.
 
     They are read from the parameter file, then the robot, an initial position and short
-    periods of diagnostics are set; without --params, the file is demo.yaml and gravity
-    is (4.9, 3.9, -7.6) m/s². effort_timeout is twice state_timeout if the file sets
-    only the latter.
-
-    Raises:
-        DynError: The file or the robot is not valid, or no joint can move.
+    periods of diagnostics are set; without --params, gravity is oblique. effort_timeout
+    is twice state_timeout if the file sets only the latter.
     """
     graph = GRAPHS["demo"]
     path = arguments.params or graph.params_file
@@ -225,21 +221,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
-    """Return the features that some faults need but are missing.
-
-    "age": max_state_age is 0. "limits": position_slack, velocity_factor or
-    velocity_mismatch is set, or a joint lacks position limits or a finite velocity
-    limit above 0. "cartesian": the mode has no topic target_pose. "moving": the mode
-    follows no trajectories. "solver": its law has another solver than one of inverse
-    dynamics. Empty: nothing is missing.
-
-    Args:
-        parameters: Parameters by node.
-        model: Robot.
-
-    Raises:
-        SettingError: No plugin offers the mode.
-    """
+    """Return the features that some faults need but are missing."""
     control, lacking = parameters["computed_torque"], []
     if not control.get("max_state_age", True):
         lacking.append("age")
@@ -257,12 +239,6 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 
 def _lacks(fault: Fault, lacking: list[str]) -> bool:
-    """Return whether a fault needs a feature that is lacking.
-
-    Args:
-        fault: The fault; it may need its `needs`, its `state`, and "solver".
-        lacking: Result of `_lacking`.
-    """
     needs = {fault.needs, fault.state, "solver" if fault.solver else ""}
     return bool(needs & {*lacking})
 
@@ -270,16 +246,8 @@ def _lacks(fault: Fault, lacking: list[str]) -> bool:
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
     """Return the largest change of each effort in a second, (n,) [N·m/s | N/s].
 
-    It is the parameter effort_slew, a list in which one number stands for all; if
-    unset or empty, the effort limit in FULL_EFFORT (0.05 s).
-
-    Args:
-        control: Parameters of the controller by name.
-        model: Robot.
-
-    Raises:
-        SettingError: A joint has no finite effort limit above 0, or effort_slew has
-            neither one nor n numbers.
+    It is effort_slew, in which one number stands for all; if unset or empty, the effort
+    limit in FULL_EFFORT (0.05 s).
     """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
@@ -293,26 +261,13 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 
 
 def _place(model: Model) -> np.ndarray:
-    """Return a position of the robot within its limits, (nv,) [rad | m].
-
-    It is at 60 % of the range of each joint, cut by `range_near_zero` to [-1, 1].
-    """
+    """Return 60 % of each joint's range, cut to [-1, 1], (nv,) [rad | m]."""
     low, high = range_near_zero(model, 1.0)
     return np.asarray(low + 0.6 * (high - low))
 
 
 def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a position 1 from `q` in each joint, or as far as limits allow.
-
-    A joint whose lower limit is not below the upper one counts as without limits.
-
-    Args:
-        model: Robot.
-        q: Position, (nv,) [rad | m].
-
-    Returns:
-        The position, (nv,) [rad | m]; upward if this is at least as far as downward.
-    """
+    """Return a position 1 from `q` in each joint, or as far as limits allow."""
     ranged = model.lower < model.upper
     above = np.where(ranged, np.minimum(q + 1.0, model.upper), q + 1.0)
     below = np.where(ranged, np.maximum(q - 1.0, model.lower), q - 1.0)
@@ -327,21 +282,7 @@ def _campaign(
     seed: int,
     slew: np.ndarray,
 ) -> list[FaultResult]:
-    """Inject all faults; return their results, which are also printed as they come.
-
-    Nodes are started in a ROS domain of their own, and ended in any case.
-
-    Args:
-        faults: Faults in the order of the test.
-        limits: Result of `bounds`.
-        model: Robot.
-        path: Parameter file of the nodes.
-        seed: Seed of the random choices.
-        slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
-
-    Raises:
-        DynError: ROS 2 does not start, or no domain is empty.
-    """
+    """Inject all faults; return their results, which are also printed as they come."""
     from ros_nodes.tools.fault_stand import FaultStand
 
     results: list[FaultResult] = []
@@ -372,11 +313,7 @@ def _campaign(
 def _empty_domain() -> Iterator[Any]:
     """Join a ROS domain of this machine without other nodes; yield a Live.
 
-    os.environ is changed, so that processes started here join the domain, too; it is
-    not restored.
-
-    Raises:
-        DynError: No such domain was found in 10 attempts, or ROS 2 does not start.
+    os.environ is changed, not restored: processes started here join the domain, too.
     """
     from ros_nodes.tools.live import connect
 
@@ -390,16 +327,7 @@ def _empty_domain() -> Iterator[Any]:
 
 
 def _flipped(fault: Fault, seed: int) -> FaultResult:
-    """Return the result of 60 bit flips in a kernel, tried in a process without ROS.
-
-    It has neither time nor bound, and fails if the process ends with another status
-    than 0; how long it takes is not limited. `said` counts the outcomes, or is the last
-    line of standard error, or "-", if there are none.
-
-    Args:
-        fault: The fault.
-        seed: Seed of the flips.
-    """
+    """Return the result of 60 bit flips in a kernel, tried in a process without ROS."""
     command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
     command += ["--n", str(FLIPS), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -418,15 +346,8 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
 def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
     """Return the result of a fault; repeat the fault where the machine has paused.
 
-    A pause is a wait for a processor of at least 0.02 s (BUSY). A busy machine suspends
-    a process now and then: a late reaction is then no failure of the nodes. A wrong
-    effort (WRONG) is never repeated. After REPEATED (5) attempts the last result is
-    returned, with the pause in its reason.
-
-    Args:
-        stand: A FaultStand.
-        fault: The fault.
-        limits: Result of `bounds`.
+    A busy machine suspends a process now and then: a late reaction is then no failure
+    of the nodes. A wrong effort (WRONG) is never repeated.
     """
     for _ in range(REPEATED):
         result, pause = _once(stand, fault, limits)
@@ -440,14 +361,8 @@ def _once(
 ) -> tuple[FaultResult, float]:
     """Inject a fault; return its result and the longest wait for a processor [s].
 
-    A DynError of the test stand is returned as a failed result with its message, NaN as
-    the time to zero, and a wait of 0; if it comes before the injection, all nodes are
-    ended.
-
-    Args:
-        stand: A FaultStand.
-        fault: The fault.
-        limits: Result of `bounds`.
+    A DynError of the test stand becomes a failed result and a wait of 0; if it comes
+    before the injection, all nodes are ended.
     """
     bound = limits[fault.after] if fault.follows == STOPS else None
     try:
@@ -478,19 +393,10 @@ def _once(
 
 
 def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
-    """Wait for the end of a fault, if it has one; return the further time to watch [s].
+    """Wait for the end of a fault, if it has one; return the time to watch then [s].
 
-    The result is `extra` for a fault without an end, else 0. A log line `until` that
-    does not come raises nothing here; _why_silent reports it.
-
-    Args:
-        stand: A FaultStand.
-        fault: The fault.
-        lines: Number of lines in the controller's log before the fault.
-        over: Result of `inject`; if callable, it returns whether the fault is over.
-
-    Raises:
-        DynError: A fault without `until` was not over after its `extra`.
+    `over`, if callable, returns whether the fault is over. A log line `until` that does
+    not come raises nothing here; _why_silent reports it.
     """
 
     def logged() -> bool:
@@ -508,15 +414,7 @@ def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
 def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
     """Return why log or diagnostics are wrong after a fault; empty if they are right.
 
-    They must satisfy until, logs, says and unsaid of the fault, and no new line of the
-    log may be longer than LONGEST_LINE (2000). until is sought in new lines; logs must
-    be in exactly one of all lines.
-
-    Args:
-        fault: The fault.
-        log: All lines of the controller's log.
-        lines: Number of lines before the fault.
-        said: Most serious message of /diagnostics.
+    fault.until is sought in new lines; fault.logs must be in exactly one of all lines.
     """
     if fault.until and not any(fault.until in line for line in log[lines:]):
         return "the controller said nothing of it"
@@ -532,14 +430,7 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
-    """Return the time from `onset` to the first of the last zero efforts [s], or NaN.
-
-    NaN: it does not remain zero, or there are no efforts.
-
-    Args:
-        efforts: SeenEffort of all efforts after the fault.
-        onset: Time of the fault, monotonic [s].
-    """
+    """Return the time from `onset` to the first of the last zero efforts [s] or NaN."""
     active = [k for k, x in enumerate(efforts) if x.values.any()]
     first = active[-1] + 1 if active else 0
     return efforts[first].t - onset if first < len(efforts) else math.nan
@@ -548,8 +439,7 @@ def _time_of_zero(efforts: list[Any], onset: float) -> float:
 def _longest_effort(answer: FaultAnswer) -> float:
     """Return the longest time between two efforts of which the first is not zero [s].
 
-    The first interval begins at the fault, with the last effort before it; how long the
-    last effort stands does not count. 0 if all are zero, or none came after the fault.
+    The first interval begins at the fault, with the last effort before it.
     """
     times = [answer.onset, *(x.t for x in answer.efforts)]
     stood = [answer.right[0], *(x.values for x in answer.efforts)]
@@ -560,8 +450,7 @@ def _longest_effort(answer: FaultAnswer) -> float:
 def _why_bad(answer: FaultAnswer) -> str:
     """Return why the efforts after a fault are wrong; empty if they are right.
 
-    The criterion is fault.follows, see Fault. Without efforts only QUIET is right. NaN
-    or infinite efforts are always wrong. The time to zero is not judged here.
+    The criterion is fault.follows, see Fault. The time to zero is not judged here.
     """
     fault, efforts = answer.fault, answer.efforts
     if fault.follows == QUIET:
@@ -586,9 +475,7 @@ def _why_bad(answer: FaultAnswer) -> str:
 def _why_not_zero(answer: FaultAnswer) -> str:
     """Return why efforts that must become zero are wrong; empty if they are right.
 
-    The last effort must be zero. After a fault that stops a held robot at once, each
-    effort must lie between the last good one and zero. Any efforts are right if the
-    stop holds a position.
+    After a stop at once, a held robot's efforts are between the last good and zero.
     """
     fault, limits = answer.fault, answer.limits
     if limits[fault.after] == math.inf:
@@ -603,11 +490,7 @@ def _why_not_zero(answer: FaultAnswer) -> str:
 
 
 def _why_lost(answer: FaultAnswer) -> str:
-    """Return why efforts that may pause at zero are wrong; empty if they are right.
-
-    No effort other than zero may stand for longer than state_timeout + MARGIN, and the
-    last effort must not be zero.
-    """
+    """Return why efforts that may pause at zero are wrong; empty if they are right."""
     stood = _longest_effort(answer)
     if stood > answer.limits["state"] + MARGIN:
         return f"an effort stood for {stood:.3f} s"
@@ -616,13 +499,7 @@ def _why_lost(answer: FaultAnswer) -> str:
 
 
 def _why_interrupted(answer: FaultAnswer) -> str:
-    """Return why efforts that must go on are wrong; empty if they are right.
-
-    There must be no pause longer than state_timeout + MARGIN and no effort of zero.
-    With FOLLOWS, efforts may differ from the last one before the fault by at most
-    answer.change; with GOES_ON and a held robot without simulator, the last effort must
-    be unchanged.
-    """
+    """Return why efforts that must go on are wrong; empty if they are right."""
     fault, efforts = answer.fault, answer.efforts
     gap = float(np.diff([answer.onset, *(x.t for x in efforts)]).max())
     if gap > answer.limits["state"] + MARGIN:
@@ -641,13 +518,7 @@ def _why_interrupted(answer: FaultAnswer) -> str:
 def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
     """Return whether each effort lies between the smallest and largest valid effort.
 
-    The comparison is by joint, with a tolerance of SAME times the largest magnitude of
-    a valid effort, or SAME if this is below 1.
-
-    Args:
-        efforts: SeenEffort to be checked, at least one.
-        right: Valid efforts, (n,) each.
-        zero: Whether zero is valid, too.
+    The comparison is by joint, with tolerance SAME. `zero`: zero is valid, too.
     """
     every = np.array([*right, *([0 * right[0]] if zero else [])])
     size = SAME * max(float(np.abs(every).max()), 1.0)

@@ -42,10 +42,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
-    """Return new subparsers for the verbs of a command; a verb is required.
-
-    Parsed arguments have the name of the verb as `verb`.
-    """
+    """Return new subparsers for the verbs of a command; a verb is required."""
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
@@ -54,11 +51,7 @@ def _verbs(parser: argparse.ArgumentParser) -> Any:
 def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.ArgumentParser:
     """Add a verb with the arguments node and --timeout; return its parser.
 
-    Args:
-        verbs: Result of `_verbs`.
-        name: Name of the verb.
-        what: Help sentence.
-        node: Meaning of a missing node, for the help; empty: the node is required.
+    `node` is the meaning of a missing node, for the help; empty: it is required.
     """
     parser = verbs.add_parser(name, help=what)
     described = "a running node, such as /simulator"
@@ -218,10 +211,7 @@ def add_record(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add the argument `recording`, and --joint-states and --commands, its topics.
-
-    A topic that is not given is "", which stands for the usual one.
-    """
+    """Add the argument `recording`, and --joint-states and --commands, its topics."""
     parser.add_argument("recording", help="a bag (folder, .mcap, .db3), .npz or .csv")
     parser.add_argument(
         "--joint-states", default="", metavar="TOPIC", help="default: joint_states"
@@ -300,19 +290,7 @@ def add_check_node(parser: argparse.ArgumentParser) -> None:
 
 
 def _live(command: str, arguments: argparse.Namespace) -> bool:
-    """Return whether ROS is available; if not, print the reason to standard error.
-
-    The arguments are checked first.
-
-    Args:
-        command: Name of the command, for the message.
-        arguments: Arguments with node, service, topic, topics, transition, timeout and
-            duration, as far as present.
-
-    Raises:
-        SettingError: The name of a node, service or topic is not valid, no node has
-            such a transition, or a time is not finite and more than 0.
-    """
+    """Refuse wrong arguments; return whether ROS is available, or print why not."""
     named = ("node", "/simulator"), ("service", "/guard/reset"), ("topic", "/clock")
     for what, valid in named:
         name = getattr(arguments, what, None)
@@ -338,13 +316,7 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
 
 def _param(arguments: argparse.Namespace) -> int:
-    """Run `dyn param`; return the exit status, 1 without ROS.
-
-    Raises:
-        SettingError: The name of the node or the timeout is not valid, even without
-            ROS; the node or a parameter does not exist, or a value is refused.
-        DynError: There are no nodes, or there is no response in time.
-    """
+    """Run `dyn param`; return the exit status, 1 without ROS."""
     if not _live("param", arguments):
         return 1
     from ros_nodes.tools import param
@@ -353,17 +325,7 @@ def _param(arguments: argparse.Namespace) -> int:
 
 
 def _lifecycle(arguments: argparse.Namespace, command: str = "run") -> int:
-    """Run `dyn lifecycle`, or another command; return the exit status, 1 without ROS.
-
-    Args:
-        arguments: Parsed arguments.
-        command: Name of the function in lifecycle.py.
-
-    Raises:
-        SettingError: The name of the node or the timeout is not valid, even without
-            ROS; the node does not exist, has no life cycle, or no such transition.
-        DynError: There is no node or no response in time, or a transition fails.
-    """
+    """Run `dyn lifecycle`, or another `command` of it; return the exit status."""
     if not _live("lifecycle" if command == "run" else command, arguments):
         return 1
     from ros_nodes.tools import lifecycle
@@ -374,17 +336,7 @@ def _lifecycle(arguments: argparse.Namespace, command: str = "run") -> int:
 def _move(arguments: argparse.Namespace) -> int:
     """Run `dyn move`; return the exit status: 0 if tool or joints arrive.
 
-    It is 1 without ROS, if they do not arrive, or after Ctrl-C. `arguments` is changed:
-    as in _check_tool with --to, else `joints` (by name) and `message` are set.
-
-    Raises:
-        SettingError: A number, the name of the node or a joint is not valid, an option
-            changes nothing, --joints has no --duration, or the file of --trajectory has
-            several trajectories, even without ROS; the node is not there, shows another
-            link than its tool, or allows only a lower speed.
-        ModelError: The file of --trajectory cannot be read.
-        DynError: The node does not follow the target, publishes nothing, refuses the
-            trajectory, or does not answer; or ROS 2 does not start.
+    `arguments` is changed: as in _check_tool with --to, else `joints` and `message`.
     """
     tool = arguments.to is not None
     turns = ("quaternion", "rpy", "position_only")
@@ -413,14 +365,7 @@ def _move(arguments: argparse.Namespace) -> int:
 
 
 def _check_tool(arguments: argparse.Namespace) -> None:
-    """Set the defaults of `dyn move --to`, and check its numbers.
-
-    They are speed (0.1 m/s) and turn (0.5 rad/s); with --rpy, quaternion is set from
-    it.
-
-    Raises:
-        SettingError: A number is not valid.
-    """
+    """Set defaults and the quaternion of `dyn move --to`, and check its numbers."""
     from ros_nodes.moving.tool_path import ToolPath
 
     for name, bound in _BOUNDS.items():
@@ -443,14 +388,7 @@ def of_rpy(rpy: Sequence[float]) -> list[float]:
 
 
 def _echo(arguments: argparse.Namespace) -> int:
-    """Run `dyn echo`; return the exit status, 1 without ROS.
-
-    Raises:
-        SettingError: An argument is not valid, even without ROS, or nobody publishes
-            the topic in time.
-        DynError: No message comes in time, its type is not installed, or ROS 2 does
-            not start.
-    """
+    """Run `dyn echo`; return the exit status, 1 without ROS."""
     if arguments.count is not None and arguments.count < 1:
         raise SettingError(f"--count {arguments.count}; valid: 1 or more", "count")
     if not _live("echo", arguments):
@@ -461,17 +399,7 @@ def _echo(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    """Run `dyn record`; return the exit status, 1 without ROS.
-
-    It is also 1 if nothing was recorded, or nothing on one of --topics. The bag is
-    written to --output.
-
-    Raises:
-        SettingError: The output does not fit the storage, exists already or has no
-            folder, or an argument is not valid.
-        UnsupportedError: rosbags is not installed.
-        DynError: ROS 2 does not start.
-    """
+    """Run `dyn record`; return the exit status, 1 without ROS."""
     if arguments.output.endswith(".mcap") and arguments.storage != "mcap":
         raise SettingError(
             f"--output {arguments.output} is one file of MCAP, which --storage"
@@ -489,40 +417,21 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    """Run `dyn plot`: write a picture of a recording; return the exit status 0.
-
-    Raises:
-        DynError: The recording cannot be read, or the picture not written.
-    """
+    """Run `dyn plot`: write a picture of a recording; return the exit status 0."""
     from ros_nodes.tools import recordings
 
     return recordings.plot(arguments)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    """Run `dyn evaluate`: print how a model fits a recording; return exit status 0.
-
-    --plot, --identify and --report write files.
-
-    Raises:
-        DynError: An option has no effect, a file cannot be read or written, or the
-            identified parameters are impossible.
-    """
+    """Run `dyn evaluate`: print how a model fits a recording; return exit status 0."""
     from ros_nodes.tools import recordings
 
     return recordings.evaluate_recording(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Run or list the faults of `dyn check-node`; return the exit status.
-
-    It is 0 if all faults that were tried have passed, or if they are only listed; 1 if
-    one has failed, or without ROS.
-
-    Raises:
-        SettingError: There is no such fault, or the seed is negative.
-        DynError: A parameter or the robot is not valid, or ROS 2 does not start.
-    """
+    """Run or list faults; return 0 if all have passed or are only listed, else 1."""
     from ros_nodes.tools import fault_list
 
     chosen = fault_list.chosen(arguments.only)

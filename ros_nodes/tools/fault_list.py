@@ -42,12 +42,7 @@ FLOOD = 50  # number of calls at once
 
 
 def _fed(**changes: Any) -> Callable[[Any], object]:
-    """Return a function, for Fault.inject, that changes the joint states of the stand.
-
-    Args:
-        changes: New values of entries of NodeStand.feed; unknown names are not
-            refused. They last until the stand restores its feed.
-    """
+    """Return a function, for Fault.inject, that changes entries of NodeStand.feed."""
 
     def inject(stand: Any) -> None:
         stand.feed = {**stand.feed, **changes}
@@ -58,9 +53,7 @@ def _fed(**changes: Any) -> Callable[[Any], object]:
 def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
     """Return a function, for Fault.inject, that changes positions and velocities.
 
-    Args:
-        change: Called with q, qd, arrays with an entry per joint, and the index of the
-            state since the fault; returns the changed q and qd.
+    `change` is called with q, qd and the index of the state since the fault.
     """
     return _fed(alter=change)
 
@@ -68,11 +61,7 @@ def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
 def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, for a wrong number of joint `stand.joint`.
 
-    Args:
-        field: "q" or "qd".
-        value: The wrong number [rad | m, or /s]; with `once`, the amount added to the
-            first state.
-        once: Whether only the first state after the fault is wrong.
+    `field` is "q" or "qd"; with `once`, `value` is added in the first state only.
     """
 
     def inject(stand: Any) -> None:
@@ -91,47 +80,30 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
 
 
 def _without(stand: Any) -> None:
-    """Leave the joint `stand.joint` out of the joint states from now on.
-
-    stand: A NodeStand, whose feed is replaced.
-    """
+    """Leave the joint `stand.joint` out of the joint states from now on."""
     left = [k for k in range(len(stand.names)) if k != stand.joint]
     _reorder(stand, left)
 
 
 def _shuffled(stand: Any) -> None:
-    """Send the joints of all joint states in one random order from now on.
-
-    stand: A NodeStand, whose feed is replaced.
-    """
+    """Send the joints of all joint states in one random order from now on."""
     _reorder(stand, stand.rng.permutation(len(stand.names)).tolist())
 
 
 def _twice(stand: Any) -> None:
-    """Send the joint `stand.joint` twice in each joint state from now on.
-
-    stand: A NodeStand, whose feed is replaced.
-    """
+    """Send the joint `stand.joint` twice in each joint state from now on."""
     _reorder(stand, [*range(len(stand.names)), stand.joint])
 
 
 def _reorder(stand: Any, order: list[int]) -> None:
-    """Send only the joints with the given indices in the joint states from now on.
-
-    Args:
-        stand: A NodeStand, whose feed is replaced.
-        order: Indices into the joints of the stand, in the order to send.
-    """
+    """Send only the joints with the given indices in the joint states from now on."""
     names = [stand.feed["names"][k] for k in order]
     arrays = {key: np.asarray(stand.feed[key])[order] for key in ("q", "qd")}
     stand.feed = {**stand.feed, "names": names, **arrays}
 
 
 def _many_names(stand: Any) -> None:
-    """Send joint states with 5000 more joints at zero, and only every third state.
-
-    stand: A NodeStand, whose feed is replaced.
-    """
+    """Send joint states with 5000 more joints at zero, and only every third state."""
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -139,23 +111,15 @@ def _many_names(stand: Any) -> None:
 
 
 def _signals(process: str, number: int) -> Callable[[Any], object]:
-    """Return a function, for Fault.inject, that sends a signal to a node's process.
-
-    Args:
-        process: Executable of the node.
-        number: Number of the signal.
-    """
+    """Return a function, for Fault.inject, that signals a node, by its executable."""
     return lambda stand: stand.send_signal(process, number)
 
 
 def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that changes joint states for PAUSE seconds.
 
-    PAUSE is 0.5 s. It returns at once, with a function that tells whether the fault is
-    over: the joint states are the earlier ones, and efforts flow again.
-
-    Args:
-        inject: Changes the joint states.
+    It returns at once, with a function that tells whether the fault is over: the joint
+    states are the earlier ones, and efforts flow again.
     """
 
     def briefly(stand: Any) -> Callable[[], bool]:
@@ -168,14 +132,7 @@ def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
-    """Return a function, for Fault.inject, that suspends a process for a time.
-
-    It returns at once; `later` of the stand schedules the continuation.
-
-    Args:
-        seconds: Duration [s].
-        process: Executable of the node; empty: the controller.
-    """
+    """Return a function, for Fault.inject, that suspends a process for `seconds`."""
 
     def inject(stand: Any) -> None:
         name = process or _CONTROL
@@ -186,52 +143,25 @@ def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
 
 
 def _jumps(seconds: float) -> Callable[[Any], object]:
-    """Return a function, for Fault.inject, that moves simulated time.
-
-    Args:
-        seconds: Step [s]; negative: back.
-    """
+    """Return a function, for Fault.inject, that moves simulated time."""
     return lambda stand: stand.move_clock(seconds)
 
 
 def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
-    """Return the Fault of a failing solver or executor, see faulty_controller.
-
-    Its name is solver-KIND, but "executor-blocked" for "blocking" and "lock-held" for
-    "holding"; FaultStand.fail injects it.
-
-    Args:
-        kind: Key of faulty_controller.KINDS; not checked.
-        meaning: Description.
-        changes: Further fields of the Fault.
-    """
+    """Return the Fault of a failing solver or executor, see faulty_controller."""
     names = {"blocking": "executor-blocked", "holding": "lock-held"}
     name = names.get(kind, f"solver-{kind}")
     return Fault(name, meaning, lambda s: s.fail(), solver=kind, **changes)
 
 
 def _bad_solver(kind: str, meaning: str) -> Fault:
-    """Return the Fault of a solver without valid effort.
-
-    Last good efforts must follow, then on_violation, with diagnostics "ERROR: stopped:
-    torque not".
-
-    Args:
-        kind: Key of faulty_controller.KINDS.
-        meaning: Description, a predicate such as "returns NaN".
-    """
+    """Return the Fault of a solver without valid effort; `meaning` is a predicate."""
     what = f"the controller's solver {meaning}"
     return _solver(kind, what, after="violation", says="ERROR: stopped: torque not")
 
 
 def _neighbour(kind: str) -> Callable[[Any], object]:
-    """Return a function, for Fault.inject, that starts a process of `neighbours`.
-
-    It does not wait; the process ends by itself.
-
-    Args:
-        kind: Key of neighbours.KINDS.
-    """
+    """Return a function, for Fault.inject, that starts a process of `neighbours`."""
     return lambda stand: stand.neighbour(kind)
 
 
@@ -335,22 +265,14 @@ _TWICE: tuple[Fault, ...] = (
 def _target(topic: str, *numbers: float, **more: Any) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that sends targets of the tool.
 
-    They are sent until `restore` of the stand.
-
-    Args:
-        topic: target_pose, target_twist, target_wrench or target_stiffness.
-        numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;
-            linear].
-        more: frame (header.frame_id) and age (of the stamps [s]).
+    `numbers` are 7 for a pose, position and quaternion x, y, z, w, else 6, angular,
+    then linear; `more` are frame (header.frame_id) and age (of the stamps [s]).
     """
     return lambda stand: stand.target(topic, *numbers, **more)
 
 
 def _estop_and_lead(stand: Any) -> None:
-    """Call ~/estop of the controller, and send poses of the tool nevertheless.
-
-    stand: A FaultStand. Raises DynError if the service is not available in time.
-    """
+    """Call ~/estop of the controller, and send poses of the tool nevertheless."""
     stand.estop()
     stand.target("target_pose", *_HERE)
 
@@ -483,30 +405,20 @@ _DROPPED = ("paused-states", "clock-back", "clock-ahead")
 
 
 def _moving(fault: Fault) -> Fault:
-    """Return a variant of a fault that happens while a trajectory is followed.
-
-    Its name ends with -moving. The required diagnostics become "trajectory dropped" for
-    the faults of _DROPPED, and "tracking" for clock-paused; others keep theirs.
-    """
+    """Return a variant of a fault that happens while a trajectory is followed."""
     said = {**dict.fromkeys(_DROPPED, "trajectory dropped"), "clock-paused": "tracking"}
     says = said.get(fault.name, fault.says)
     return replace(fault, name=f"{fault.name}-{MOVING}", state=MOVING, says=says)
 
 
 def _inactive(fault: Fault) -> Fault:
-    """Return a variant of a fault for an inactive controller: no effort may follow.
-
-    Its name ends with -inactive; diagnostics must contain "inactive".
-    """
+    """Return a variant of a fault for an inactive controller: no effort may follow."""
     return replace(fault, name=f"{fault.name}-{INACTIVE}", state=INACTIVE,
                    follows=QUIET, says="inactive")  # fmt: skip
 
 
 def _every() -> tuple[Fault, ...]:
-    """Return all faults and their variants, each group of one mode and solver together.
-
-    Variants are those of _moving and _inactive. A change of group restarts the nodes.
-    """
+    """Return all faults by mode and solver: a change of these restarts the nodes."""
     every = [
         *_TWICE,
         *_ONCE,

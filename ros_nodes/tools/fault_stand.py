@@ -214,13 +214,7 @@ class FaultStand(NodeStand):
     def _say_states(
         self, names: list[str], q: np.ndarray, qd: np.ndarray, once: bool = False
     ) -> None:
-        """Send joint states from another publisher until `restore`.
-
-        Args:
-            names: Names of the joints.
-            q, qd: Position and velocity by joint.
-            once: Whether only one message is sent.
-        """
+        """Send joint states from another publisher until `restore`, or only once."""
 
         def make() -> JointState:
             message = JointState(name=names, position=q, velocity=qd)
@@ -232,14 +226,7 @@ class FaultStand(NodeStand):
     def _say(
         self, kind: Any, topic: str, make: Callable[[], Any], once: bool = False
     ) -> None:
-        """Publish messages at the period of the states until `restore`, or only one.
-
-        Args:
-            kind: Message type.
-            topic: Name of the topic.
-            make: Returns the next message.
-            once: Whether only one message is sent, after one period, latched.
-        """
+        """Publish messages each PERIOD until `restore`, or only one, latched."""
         node = self.live.node
         sender = node.create_publisher(kind, topic, LATCHED if once else 1)
         fault = self.restored
@@ -283,12 +270,7 @@ class FaultStand(NodeStand):
         answers: list[Any] = []
 
         def ask(_: Any = None) -> None:
-            """Send one round of requests, unless ROUNDS were sent.
-
-            The next round follows its last response.
-
-            The argument, a future, is ignored.
-            """
+            """Send a round of requests after the last response, ROUNDS in all."""
             if len(answers) < ROUNDS:
                 last = [self._ask_change(number) for number in RESTART][-1]
                 answers.append(last)
@@ -374,11 +356,7 @@ class FaultStand(NodeStand):
     # ---- services
 
     def _call(self, name: str, request: Any) -> Any:
-        """Call a service of SERVICES; return the future of the response.
-
-        Raises:
-            DynError: The service is not available in time.
-        """
+        """Call a service of SERVICES; return the future of the response."""
         client = self._clients[name]
         self._await(client.service_is_ready, f"no service {name}")
         return client.call_async(request)

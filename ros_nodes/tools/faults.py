@@ -134,11 +134,5 @@ def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _answered(timeout: float) -> float:
-    """Return the time after which a watchdog has reacted to a silence [s].
-
-    It is the timeout plus two periods of the watchdog (period_of) and 0.005 s.
-
-    Args:
-        timeout: Timeout of the watchdog [s].
-    """
+    """Return the time after which a watchdog has reacted to a silence [s]."""
     return timeout + 2 * period_of(timeout) + PROMISED

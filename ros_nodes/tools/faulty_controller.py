@@ -37,11 +37,7 @@ def _hangs(tau: np.ndarray, _: Any) -> None:
 
 
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
-    """Return the effort after BLOCKED seconds in which the interpreter's lock is held.
-
-    BLOCKED is 2 s. Once per signal: later calls of the solver do not fail. tau: The
-    effort; the second argument is ignored.
-    """
+    """Hold the interpreter's lock for BLOCKED seconds, once; return the effort."""
     FailingSolver.failing = False  # once
     # PyDLL, unlike CDLL, does not release the interpreter's lock.
     ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
@@ -49,11 +45,7 @@ def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
 
 
 def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
-    """Return a failure, for KINDS: the correct effort after a delay.
-
-    Args:
-        seconds: Delay of each call [s].
-    """
+    """Return a failure, for KINDS: the correct effort after a delay."""
 
     def act(tau: np.ndarray, _: Any) -> np.ndarray:
         time.sleep(seconds)
@@ -63,14 +55,7 @@ def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
 
 
 def _writes(tau: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
-    """Overwrite q, qd and qdd in place with 7.0; return the correct effort.
-
-    Inputs that are not writable are left.
-
-    Args:
-        tau: Correct effort, (nv,) [N·m | N].
-        inputs: Inputs of the solver, of which the first three are q, qd, qdd.
-    """
+    """Overwrite q, qd and qdd in place with 7.0; return the correct effort."""
     for array in inputs[:3]:
         if array.flags.writeable:
             array[...] = 7.0
@@ -167,10 +152,7 @@ class Blocker:
 
 
 def _fail(*_: Any) -> None:
-    """Handle a signal: let all solvers fail from now on.
-
-    Solvers of the kinds holding and blocking fail only once. The arguments are ignored.
-    """
+    """Handle a signal: solvers fail from now on, holding and blocking ones once."""
     FailingSolver.failing = True
 
 

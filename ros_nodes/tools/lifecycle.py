@@ -72,19 +72,7 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 
 
 def _all(live: Live, verb: str) -> int:
-    """Print all lifecycle nodes.
-
-    Args:
-        live: Connection to the nodes.
-        verb: "nodes": print the names; "get": with the state of each. Standard error
-            says which nodes show no service, so that they are left out.
-
-    Returns:
-        Exit status: 0; 1 if there is no lifecycle node.
-
-    Raises:
-        DynError: There is no node at all, or a node does not answer.
-    """
+    """Print all lifecycle nodes, for "get" with their states; return 1 for none."""
     nodes = lifecycle_nodes(live)
     if not nodes and not live.nodes():
         raise live.none()
@@ -99,21 +87,13 @@ def _all(live: Live, verb: str) -> int:
 
 
 def _get(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the state of a node; return 0.
-
-    Raises:
-        DynError: The node does not answer.
-    """
+    """Print the state of a node; return 0."""
     print(_shown(state(live, node)))
     return 0
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the transitions that are available for a node; return 0.
-
-    Raises:
-        DynError: The node does not answer.
-    """
+    """Print the transitions that are available for a node; return 0."""
     for each in transitions(live, node):
         print(f"- {each.transition.label} [{each.transition.id}]")
         print(f"\tStart: {each.start_state.label}")
@@ -122,15 +102,7 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Perform the transitions `arguments.transition`, labels or ids; return 0.
-
-    They are performed in their order, and each success is printed; the first one that
-    is not possible ends it.
-
-    Raises:
-        SettingError: A transition is not available in the state of its turn.
-        DynError: It fails, or there is no response in time.
-    """
+    """Perform the transitions `arguments.transition`, labels or ids; return 0."""
     said = _statuses(live)
     for wanted in arguments.transition:
         _change(live, node, wanted, said)
@@ -141,20 +113,7 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
 def _change(
     live: Live, node: str, wanted: str, said: dict[str, DiagnosticStatus]
 ) -> None:
-    """Perform a transition.
-
-    The wait for the response is LONGEST (60 s), or the timeout if it is longer.
-
-    Args:
-        live: Connection to the nodes.
-        node: Full name of the node.
-        wanted: Label or id of the transition.
-        said: Result of `_statuses`, for the reason of a failure.
-
-    Raises:
-        SettingError: The transition is not available in the present state.
-        DynError: It fails, or there is no response in time.
-    """
+    """Perform a transition, by label or id; `said` gets the reason of a failure."""
     known = [each.transition for each in transitions(live, node)]
     chosen = [x for x in known if wanted in (x.label, str(x.id))]
     if not chosen:
@@ -281,9 +240,6 @@ def _statuses(live: Live) -> dict[str, DiagnosticStatus]:
 
 
 def _names(last: dict[str, DiagnosticStatus], node: str) -> list[str]:
-    """Return the names of the statuses of a node, sorted; of all nodes for "".
-
-    node: Full name of the node; the first slash may be missing.
-    """
+    """Return the names of the statuses of a node, sorted; of all nodes for ""."""
     node = node.lstrip("/")
     return [x for x in sorted(last) if node in ("", x.lstrip("/").split(":")[0])]

@@ -220,13 +220,7 @@ class Live:
 
 
 def _missing(name: str, there: list[str], seconds: float) -> str:
-    """Return the message for a node that does not appear.
-
-    Args:
-        name: Full name of the node.
-        there: Full names of the existing nodes.
-        seconds: Time that it was waited for [s].
-    """
+    """Return the message for a node that does not appear within `seconds`."""
     near = " or ".join(nearest(name, there))
     guess = f"; did you mean {near}?" if near else ""
     names = ", ".join(there) or "no nodes"

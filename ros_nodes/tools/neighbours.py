@@ -50,20 +50,9 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 
 
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
-    """Send a message once a subscriber exists, then repeatedly.
+    """Send a message once a subscriber exists, then each millisecond for `seconds`.
 
-    Without a subscriber it is sent after PATIENCE (10 s). The messages in flight get
-    one more second.
-
-    Args:
-        topic: Name of the topic.
-        message: The message.
-        qos: Quality of service of the publisher.
-        seconds: Duration of the repetition, each millisecond [s]; 0: the message is
-            sent once.
-
-    Raises:
-        DynError: ROS 2 does not start.
+    Without a subscriber it is sent after PATIENCE (10 s).
     """
     with connect(PATIENCE) as live:
         sender = live.node.create_publisher(type(message), topic, qos)

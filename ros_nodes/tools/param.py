@@ -46,12 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list_all(live: Live) -> int:
-    """Print the names of the parameters of all nodes that are not hidden; return 0.
-
-    Raises:
-        DynError: There is no node, or one has no parameter services or does not answer;
-            the nodes before it have been printed.
-    """
+    """Print the names of the parameters of all nodes that are not hidden; return 0."""
     nodes = live.all_nodes()
     if not nodes:
         raise live.none()
@@ -63,25 +58,14 @@ def _list_all(live: Live) -> int:
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the names of a node's parameters, sorted; return 0.
-
-    Raises:
-        DynError: The node does not answer.
-    """
+    """Print the names of a node's parameters, sorted; return 0."""
     for name in parameter_names(live, node):
         print(f"  {name}")
     return 0
 
 
 def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Print the value of the parameter `arguments.name`; return 0.
-
-    `arguments.hide_type`: without its type. See value_line, also for no value.
-
-    Raises:
-        SettingError: There is no such parameter.
-        DynError: The node does not answer.
-    """
+    """Print the value of the parameter `arguments.name`; return 0."""
     _require(live, node, [arguments.name])
     value = values(live, node, [arguments.name])[arguments.name]
     print(value_line(value, arguments.hide_type))
@@ -91,16 +75,9 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Set the parameter `arguments.name` to the string `arguments.value`; return 0.
 
-    Success is printed.
-
     The string is read as a value of the parameter's type; if that is dynamic or not
     set, of the type of its value; without a value, and for an option of a solver that
     was not given before, of the type that the string has.
-
-    Raises:
-        SettingError: There is no such parameter, the value does not fit its type, or
-            the node refuses it.
-        DynError: The node does not answer.
     """
     name, number = arguments.name, NOT_SET
     if not OPTION.fullmatch(name) or name in parameter_names(live, node):
@@ -142,12 +119,7 @@ def _send(live: Live, node: str, parameter: Parameter, act: str) -> int:
 
 
 def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Print the descriptors of `arguments.names`, by default of all; return 0.
-
-    Raises:
-        SettingError: There is no such parameter.
-        DynError: The node does not answer.
-    """
+    """Print the descriptors of `arguments.names`, by default of all; return 0."""
     known = parameter_names(live, node)
     wanted = arguments.names or known
     _check(node, wanted, known)
@@ -157,13 +129,7 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print all values of a node as YAML for --params-file; return 0.
-
-    Parameters without a value and empty arrays are listed in comments.
-
-    Raises:
-        DynError: The node does not answer.
-    """
+    """Print all values of a node as YAML for --params-file; return 0."""
     names = parameter_names(live, node)
     messages = values(live, node, names)
     set_ones = {k: value_of(x) for k, x in messages.items() if x.type != NOT_SET}
@@ -230,18 +196,12 @@ def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
 
 
 def _require(live: Live, node: str, names: list[str]) -> None:
-    """Raise a SettingError if the node lacks one of the parameters `names`.
-
-    A DynError is raised if the node does not answer.
-    """
+    """Raise a SettingError if the node lacks one of the parameters `names`."""
     _check(node, names, parameter_names(live, node))
 
 
 def _check(node: str, names: list[str], known: list[str]) -> None:
-    """Raise a SettingError for the first of `names` that is not in `known`.
-
-    node: Name of the node, for the message.
-    """
+    """Raise a SettingError for the first of `names` that is not in `known`."""
     for name in names:
         if name not in known:
             raise SettingError(unknown_name(f"parameter of {node}", name, known), name)

@@ -129,10 +129,7 @@ def _an(label: str) -> str:
 
 
 def _read(typed: str) -> Any:
-    """Return a string as YAML reads it: bool, int, float, str or list.
-
-    The string itself is returned if it is nothing of this kind, or no YAML.
-    """
+    """Return a string as YAML reads it (bool, int, float, str, list), else itself."""
     try:
         value = yaml.safe_load(typed)
     except (yaml.YAMLError, ValueError, LookupError, RecursionError):
@@ -143,8 +140,7 @@ def _read(typed: str) -> Any:
 def _likely(value: Any) -> int:
     """Return the type number for a value: bool 1, int 2, float 3, else string 4.
 
-    For a list it is that of the array, 6 to 9, by the first element; a list with a
-    float is a double array, an empty one a string array.
+    For a list, 6 to 9: by the first element, or a float; an empty one has strings.
     """
     first = value[0] if isinstance(value, list) and value else value
     kinds = {bool: 1, int: 2, float: 3}
@@ -158,15 +154,8 @@ def _converted(value: Any, kind: type) -> Any:
     """Return a value as bool, int, float or str.
 
     An int or a string with a number becomes float; a bool or number becomes str, as
-    "True" or "1.5"; else the value must be of the type.
-
-    Args:
-        value: Value as YAML reads it.
-        kind: bool, int, float or str.
-
-    Raises:
-        ValueError: It is of another type, no number, or an int of more than 64 bits.
-        TypeError, OverflowError: float() refuses it.
+    "True" or "1.5"; else the value must be of the type. ValueError, TypeError or
+    OverflowError: it cannot be converted.
     """
     if kind is float and not isinstance(value, bool):
         return float(value)  # YAML reads 1e-5 as a string
@@ -244,10 +233,6 @@ def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
     """Return the nested keys for a parameter name, the parts between its dots.
 
     A name with a prefix that is a parameter itself, or with an empty part, is one key.
-
-    Args:
-        name: Name of the parameter.
-        names: All parameters by name.
     """
     heads = name.split(".")
     stems = [".".join(heads[:k]) for k in range(1, len(heads))]

@@ -119,11 +119,7 @@ class TopicRecorder:
             self.seconds = time.monotonic() - started
 
     def _search(self) -> None:
-        """Subscribe to new topics that have a publisher and are wanted.
-
-        Of several types of a topic the first counts. A type that cannot be recorded is
-        printed once to standard error.
-        """
+        """Subscribe to new topics that have a publisher and are wanted."""
         node = self.live.node
         topics = node.get_topic_names_and_types()
         self.seen = [topic for topic, _ in topics]
@@ -149,12 +145,6 @@ class TopicRecorder:
         """Record a topic from now on, with the QoS of _quality; print name and type.
 
         The time of a message in the bag is that of its arrival.
-
-        Args:
-            topic: Full name of the topic.
-            kind: Name of the message type.
-            message: Message class.
-            offers: Information on the publishers.
         """
         connection = self.writer.add_connection(topic, kind, typestore=self._store)
         self.types[topic], self.counts[topic] = kind, 0
@@ -248,17 +238,7 @@ def echo(arguments: argparse.Namespace) -> int:
 
 
 def _published(live: Live, topic: str, stop: list[int]) -> str:
-    """Return the type of a topic once it has a publisher; "" after a signal.
-
-    Args:
-        live: Connection to the nodes; its timeout bounds the wait.
-        topic: Full name of the topic.
-        stop: Numbers of received signals; a handler appends to it.
-
-    Raises:
-        SettingError: The topic has no publisher in time; the message lists those that
-            have one, the nearest names first.
-    """
+    """Return the type of a topic once it has a publisher; "" after a signal."""
     node = live.node
 
     def topics() -> dict[str, list[str]]:
@@ -279,10 +259,7 @@ def _published(live: Live, topic: str, stop: list[int]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a message, or the value of a field, of dicts, lists, numbers and strings.
-
-    A byte becomes its number.
-    """
+    """Return a message or field as dicts, lists and plain values, a byte as number."""
     if hasattr(value, "get_fields_and_field_types"):
         names = value.get_fields_and_field_types()
         return {name: _plain(getattr(value, name)) for name in names}
@@ -303,13 +280,7 @@ def _message_class(kind: str) -> Any:
 
 
 def _quality(offers: Any) -> QoSProfile:
-    """Return the strictest QoS that all publishers offer, with a queue of DEPTH (1000).
-
-    It is reliable, or transient local, if all publishers are.
-
-    Args:
-        offers: Information on the publishers, at least one, as rclpy returns it.
-    """
+    """Return the strictest QoS that all publishers offer, with a queue of DEPTH."""
     profiles, R, D = (
         [x.qos_profile for x in offers],
         ReliabilityPolicy,

@@ -71,12 +71,7 @@ def plot(arguments: argparse.Namespace) -> int:
 
 
 def _robot(arguments: argparse.Namespace) -> Model:
-    """Return the robot of `dyn evaluate`, with joints locked and parameters applied.
-
-    Raises:
-        DynError: The robot or the table cannot be read, or a locked joint or its
-            position is not valid.
-    """
+    """Return the robot of `dyn evaluate`, with joints locked and parameters applied."""
     model = robot_of_run(arguments, arguments.recording)
     return with_table(model, arguments.parameters) if arguments.parameters else model
 
@@ -130,22 +125,11 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 
 
 def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
-    """Identify the robot, and write and print the result.
+    """Identify the robot, write and print the result; return its evaluation.
 
-    NAME.parameters.csv is written, then NAME.dyn.yaml or, with --urdf, NAME.urdf; with
-    --plot also NAME.parameters.png and NAME.friction.png, and with --report the report.
-
-    Args:
-        result: Evaluation of the robot before.
-        arguments: Arguments of `dyn evaluate`; NAME is --identify.
-
-    Returns:
-        The evaluation of the identified robot, with the identified delay removed.
-
-    Raises:
-        DynError: An option is not valid, a file cannot be written, or no physical robot
-            has the identified parameters; in the last case the table and, with --plot,
-            the first picture have been written.
+    NAME.parameters.csv (of --identify NAME) is written, then the robot, and what --plot
+    and --report ask for. The evaluation is without the identified delay. If no physical
+    robot has the parameters, the table and the first picture have been written.
     """
     name, recording = arguments.identify, arguments.recording
     names = ("only", "friction", "friction_speed")

@@ -154,19 +154,13 @@ class NodeStand:
         self.seen[COMMANDS].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_state(self, message: JointState) -> None:
-        """Record the efforts of a message in seen[APPLIED]; ignore one without efforts.
-
-        Only the stand's own messages have none; all others act on the robot.
-        """
+        """Record the efforts of a message, if it has some, in seen[APPLIED]."""
         efforts = np.array(message.effort)
         if efforts.size:  # the stand itself sends states without efforts
             self.seen[APPLIED].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_said(self, message: DiagnosticArray) -> None:
-        """Record level and message of the diagnostics in `said`, by node name.
-
-        The name is without namespace; the last status of a node replaces earlier ones.
-        """
+        """Record level and message in `said`, by node name without namespace."""
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message
@@ -174,12 +168,10 @@ class NodeStand:
     def _send(self) -> None:
         """Publish /clock in mode CLOCK, and joint states if the feed is on.
 
-        With pace 0, no /clock is published and simulated time stands.
-
-        The stamp of a state is simulated time in mode CLOCK, else the present time, or
-        with another pace than PERIOD the last stamp plus the pace; the feed's age is
-        subtracted. States are collected until there are `burst` of them. A lost state
-        is counted, but not sent. With jitter, the method sleeps.
+        With pace 0 simulated time stands. The stamp of a state is simulated time in
+        mode CLOCK, else the present time, or with another pace than PERIOD the last
+        stamp plus the pace; the feed's age is subtracted. With jitter, the method
+        sleeps.
         """
         feed = self.feed
         if self.mode == CLOCK and feed["pace"]:
@@ -265,13 +257,7 @@ class NodeStand:
             self._await(lambda: "torque stands" in self._last_said(WATCHER), "no guard")
 
     def _hold(self) -> None:
-        """Make a running controller hold: a new activation clears earlier stops.
-
-        Nothing happens if `doing` is HOLDING already; it becomes HOLDING.
-
-        Raises:
-            DynError: A transition fails, or there is no response in time.
-        """
+        """Make a running controller hold: a new activation clears earlier stops."""
         if self.doing == HOLDING:
             return
         if self.doing == INACTIVE:  # a stop while inactive outlasts this activation
@@ -281,16 +267,9 @@ class NodeStand:
         self.doing = HOLDING
 
     def _reach(self, state: str) -> None:
-        """Bring a controller to a state from which a fault begins.
+        """Bring a controller to HOLDING, MOVING or INACTIVE, and set `doing`.
 
-        It must hold, or be in the state already: INACTIVE is then left as it is, but
-        for MOVING a trajectory is sent again. `doing` becomes the state.
-
-        Args:
-            state: HOLDING, MOVING or INACTIVE.
-
-        Raises:
-            DynError: The controller does not reach the state.
+        It must hold, or be in the state already; for MOVING a trajectory is sent again.
         """
         if self.doing == state == INACTIVE:
             return
@@ -305,12 +284,7 @@ class NodeStand:
         """Wait until efforts flow; in mode PAIR, of the control law, not of a stop.
 
         A simulated arm falls until its efforts arrive; if that takes long, it is too
-        fast for the envelope of the controller, which is then activated again. In other
-        modes a stop is not noticed.
-
-        Raises:
-            DynError: Efforts or diagnostics do not come in time, a transition fails, or
-                the controller stops each time.
+        fast for the envelope of the controller, which is then activated again.
         """
         for _ in range(SENT):
             for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
@@ -330,11 +304,7 @@ class NodeStand:
         """Send a slow trajectory until it is followed: the first one may be lost.
 
         It is refused while an arm that fell moves into a stop; the controller is then
-        activated again. `doing` is not changed: _reach sets it.
-
-        Raises:
-            DynError: Nobody subscribes, a transition fails, or no trajectory is
-                followed after SENT (5) attempts.
+        activated again.
         """
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
@@ -376,10 +346,7 @@ class NodeStand:
 
         A response may be lost: a node that has not yet discovered its client drops it.
         The state then tells whether the transition was made; if not, it is requested
-        again. `doing` is not changed. `transition` is that of activate or deactivate.
-
-        Raises:
-            DynError: It fails, or there is no service or no response in time.
+        again.
         """
         request = ChangeState.Request(transition=Transition(id=transition))
         for _ in range(ASKED):
@@ -398,16 +365,7 @@ class NodeStand:
         )
 
     def _await(self, done: Callable[[], Any], what: str, kind: str = "") -> None:
-        """Wait until a condition holds.
-
-        Args:
-            done: The condition.
-            what: Beginning of the error message.
-            kind: COMMANDS or APPLIED: efforts that are cleared before; empty: none.
-
-        Raises:
-            DynError: The condition does not hold within PATIENCE (30 s).
-        """
+        """Wait until `done`, at most PATIENCE; first clear the efforts of `kind`."""
         if kind:
             self.seen[kind].clear()
         if not self.live.until(done, PATIENCE):
@@ -450,14 +408,7 @@ class NodeStand:
             self._sender = None
 
     def _start(self, name: str) -> bool:
-        """Start a node if it is not running; return whether it was started.
-
-        It is not waited for.
-
-        Args:
-            name: CONTROL, ROBOT or WATCHER; the controller gets the arguments of the
-                present mode, solver and `unguarded`.
-        """
+        """Start a node if it is not running; return whether it was started."""
         process = self.processes.get(name)
         if process is not None and process.popen.poll() is None:
             return False
@@ -515,11 +466,7 @@ class NodeStand:
         return time.monotonic()
 
     def _waits(self) -> dict[str, int]:
-        """Return how long each thread has waited for a processor so far [ns].
-
-        Keys are /proc paths of the threads of this process and of all nodes; empty if
-        the system does not report waits.
-        """
+        """Return how long each thread has waited for a processor so far [ns]."""
         waits = {}
         numbers = [os.getpid(), *(x.popen.pid for x in self.processes.values())]
         for number in numbers:
@@ -555,11 +502,7 @@ class NodeStand:
         self.live.until(done, seconds)
 
     def _last_said(self, name: str) -> str:
-        """Return the last diagnostics message of a node; empty if there is none.
-
-        Args:
-            name: Executable of the node.
-        """
+        """Return the last diagnostics message of a node; empty if there is none."""
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:

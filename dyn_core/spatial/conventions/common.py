@@ -50,7 +50,7 @@ def sized(
         wanted = f"shape (..., {size}), of one body or free joint, as {name}[:{size}]"
         matrix = size == 7 and x.shape[-2:] == (4, 4)
         wanted += f"; a matrix by from_kim_pose({name})" * matrix
-        raise ShapeError(name, wanted, f"{x.shape}")
+        raise ShapeError(name, wanted, f"{x.shape or shown(x[()])}")
     return x
 
 
@@ -70,7 +70,7 @@ def sized_matrix(
     shape = f"(..., {rows}, {columns or 'n'})"
     M = _numbers(M, shape, name, dtype)
     if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):
-        raise ShapeError(name, f"shape {shape}, of one body", f"{M.shape}")
+        raise ShapeError(name, f"shape {shape}, of one body", f"{M.shape or shown(M[()])}")
     return M
 
 
