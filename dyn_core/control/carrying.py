@@ -73,24 +73,13 @@ class Carrying:
             self._refuse(payload, j, share, where)
 
     def _share(self, tau: np.ndarray) -> tuple[float, int]:
-        """Return the largest ratio |tau| / limit, and its joint's index.
-
-        The first of equal ratios; of ratios with NaN the first NaN. `tau` are the
-        efforts of all joints, (nv,).
-        """
+        """Return the largest ratio |tau| / limit, or the first NaN, and its joint."""
         shares = np.abs(tau) / self.limit
         j = int(shares.argmax())
         return float(shares[j]), j
 
     def _refuse(self, payload: Payload, j: int, share: float, where: str) -> None:
-        """Raise the SettingError for a payload that is too heavy.
-
-        Args:
-            payload: Payload.
-            j: Index of the joint with the largest ratio of effort to limit.
-            share: This ratio.
-            where: Description of the position, for the message.
-        """
+        """Raise the SettingError for a payload that is too heavy for joint j."""
         name, limit = self.model.joint_names[j], float(self.limit[j])
         far, hint = float(np.linalg.norm(payload.com)), ""
         if far > FAR:  # in a Payload alone this may be the tip of a boom

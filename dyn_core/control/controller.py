@@ -95,16 +95,7 @@ class Controller(Laws, FixedAttributes):
         return f"<Controller of '{self.model.name}': mode {self.mode}, {state}>"
 
     def _prepare_reference(self) -> tuple[str, ...]:
-        """Create sample checks and follower; return the names of wrapped joints.
-
-        Sets the attributes wrapped, samples, limits and follower. The names are those
-        of the setting `wrap`, see wrapped_joints.
-
-        Raises:
-            ModelError: `wrap` is no list, or has a joint that is none of
-                model.endless_joints.
-            SettingError: The setting state_bounds is invalid.
-        """
+        """Set wrapped, samples, limits and follower; return names of wrapped joints."""
         names, wrap = self.model.joint_names, wrapped_joints(self.model, self.wrap)
         self.wrapped = np.array([name in wrap for name in names], bool)
         check = None
@@ -117,16 +108,7 @@ class Controller(Laws, FixedAttributes):
         return wrap
 
     def _safety(self, build: Callable[[Any, Any], Any]) -> Safety:
-        """Return the safety checks with the Programs of envelope and shadow.
-
-        Args:
-            build: Function of a solver and an engine that builds the control law.
-
-        Raises:
-            SettingError: The shadow equals the law itself, or a bound is invalid.
-            SolverNotFound: No solver has the shadow's name. Errors of builds pass
-                through.
-        """
+        """Return the safety checks; build(solver, engine) builds the control law."""
         envelope = shadow = None
         if self.bounds is not None:
             tracks = self.control_mode.tracks
@@ -156,10 +138,7 @@ class Controller(Laws, FixedAttributes):
         )
 
     def _can_brake(self) -> bool:
-        """Return whether the effort limits can hold the robot at its present position.
-
-        False before the first state, and where the Program fails or returns NaN.
-        """
+        """Return whether effort limits can hold the robot at its present position."""
         q = self.q
         if q is None:
             return False
@@ -407,17 +386,11 @@ class Controller(Laws, FixedAttributes):
         check_time(t, "shut_down(t, reason)")  # last: a wrong call, too, stops it
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop the robot and brake the reference.
+        """Stop the robot and brake the reference; an equal or stronger stop remains.
 
-        A stop in force that is as strong or stronger remains. Even then the cause is
-        counted, and the reference brakes, if there is a state.
-
-        Args:
-            t: Present time, on the clock of t in `update` [s]; what is no finite number
-                counts as the time of the last state, or 0 without one.
-            cause: Cause for the counters: estop or shutdown.
-            kind: zero, ramp or hold, from the strongest.
-            reason: Sentence that explains the stop.
+        Even then the cause, estop or shutdown, is counted, and the reference brakes, if
+        there is a state. A t that is not finite counts as the time of the last state,
+        or 0 without one. The kinds, from the strongest, are zero, ramp and hold.
         """
         try:
             check_time(t, "")
@@ -439,13 +412,8 @@ class Controller(Laws, FixedAttributes):
     def _brake(self, measured: bool) -> None:
         """Brake the reference to rest and drop trajectories; no effect without a state.
 
-        The law's own references brake, too. Listeners get the outcome "stopped", with
-        the reason of a stop in force.
-
-        Args:
-            measured: Whether the reference first jumps to the measured position and
-                Samples.rate, and the law begins anew; else it brakes from its present
-                position and velocity.
+        The law's own references brake, too. If `measured`, the reference first jumps to
+        the measured position and Samples.rate, and the law begins anew.
         """
         q, qd = self.q, self.qd
         if q is None or qd is None or self.reference is None:
@@ -531,10 +499,9 @@ class Controller(Laws, FixedAttributes):
     def _take_over(self) -> None:
         """Start the law, and the reference at the robot's state.
 
-        A robot up to 0.1 rad/s or m/s gets a reference at rest; a faster one a
-        reference that starts with its velocity and brakes, because a reference at rest
-        would brake the robot at full effort. While a trajectory runs or waits, the
-        reference stays as it is.
+        A robot faster than 0.1 rad/s or m/s gets a reference that brakes from its
+        velocity, because one at rest would brake it at full effort. While a trajectory
+        runs or waits, the reference stays as it is.
         """
         follower = self.follower
         self.control_law.begin()
@@ -551,12 +518,8 @@ class Controller(Laws, FixedAttributes):
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a valid state, (nv,) [N·m | N].
 
-        Reference, law and, except during a stop, the integral are advanced to the
-        attribute `now` before. During a stop the result is its torque.
-
-        Args:
-            t: Time of receipt [s].
-            q, qd: Checked joint position and velocity, (nv,).
+        Reference, law and, except during a stop, the integral are advanced to `now`
+        before. During a stop the result is its torque.
         """
         self.follower.advance(self.now)
         self.control_law.advance(self.now)
@@ -572,14 +535,8 @@ class Controller(Laws, FixedAttributes):
     ) -> np.ndarray:
         """Return `tau`, or the torque of a stop that begins by a collision.
 
-        The detector, which must exist, is updated. If it finds a collision or raises an
-        exception, and no stop is in force, a stop of the kind rules.on_collision begins
-        and the reference brakes from the measured state.
-
-        Args:
-            t: Time of receipt [s].
-            q, qd: Checked joint position and velocity, (nv,).
-            tau: Torque about to be sent, (nv,) [N·m | N].
+        If the detector finds one or raises, and no stop is in force, a stop of the kind
+        rules.on_collision begins and the reference brakes from the measured state.
         """
         assert self.detector is not None
         stamp = self.samples.stamp
@@ -599,14 +556,8 @@ class Controller(Laws, FixedAttributes):
     ) -> np.ndarray:
         """Return `tau`, or the torque of a stop that an observer causes.
 
-        If one gives a reason or raises an exception, and no stop is in force, a stop by
-        rules.on_violation begins, see Safety.violated. A `tau` of zeros is returned
-        even then.
-
-        Args:
-            t: Time of receipt [s].
-            q, qd: Checked joint position and velocity, (nv,).
-            tau: Torque about to be sent, (nv,) [N·m | N].
+        If one gives a reason or raises, and no stop is in force, a stop by
+        rules.on_violation begins. A `tau` of zeros is returned even then.
         """
         reason = fault_seen(self.observers, self.now, q, qd, tau)
         if reason is None or self.safety.running is not None:
@@ -624,12 +575,7 @@ class Controller(Laws, FixedAttributes):
         """Stop with zero torque if sampling makes the gains unstable.
 
         Until the sampling period is known, the mean period so far is used, only gains
-        far beyond their bounds stop the robot, and the check is repeated at the next
-        torque. With a known period `judged` becomes True: the next check comes after
-        a restart.
-
-        Args:
-            t: Time of the stop [s].
+        far beyond their bounds stop the robot, and the next torque repeats the check.
         """
         self.judged = self.period is not None
         try:
@@ -638,10 +584,7 @@ class Controller(Laws, FixedAttributes):
             self.safety.stop(t, "gains", "zero", f"gains: {error}")
 
     def _restart(self) -> None:
-        """Discard earlier efforts, the integral and the collision detector's state.
-
-        A stop remains in force. The gains are checked again at the next torque.
-        """
+        """Discard efforts, integral and the detector's state; a stop remains."""
         self.judged = False  # whether the gains were checked with the known period
         self.safety.restart()
         self.integral.restart()

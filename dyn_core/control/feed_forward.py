@@ -186,12 +186,7 @@ def motion_at_points(trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _met(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return the values at the points, (k, n): inner points get the mean of both sides.
-
-    Args:
-        before: Value at the end of each piece, (k - 1, n).
-        after: Value at the beginning of each piece, (k - 1, n).
-    """
+    """Return values at points, (k, n), of pieces, (k - 1, n); inner ones are means."""
     inner = (before[:-1] + after[1:]) / 2
     return np.concatenate([after[:1], inner, before[-1:]])
 
@@ -237,10 +232,7 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
 
 
 def _point(trajectory: Trajectory, k: int) -> tuple[np.ndarray, ...]:
-    """Return position, velocity and acceleration of point k, (n,) each.
-
-    Rows that the trajectory lacks are zeros.
-    """
+    """Return position, velocity and acceleration of point k, (n,); zeros if absent."""
     zero = np.zeros(trajectory.q.shape[1])
     return tuple(
         zero if rows is None else rows[k]

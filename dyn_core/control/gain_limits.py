@@ -108,13 +108,12 @@ class SampledGains:
         return rows
 
     def _bounds(self, T: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return, for each of d, p, i, the ratio of gain to bound and the bound.
+        """Return, for each of d, p, i, the ratio of gain to bound and the bound, (nv,).
 
-        Both arrays have the shape (nv,). T is the sampling period [s]. The ratio is 0
-        for a gain of 0, and for i of a joint whose d or p is at or beyond its bound.
-        Stiff gains d share one ratio, at the joint of _stiff_rates; it is 0 at all
-        other joints. Without H, joint damping counts only for stiff gains, whose d then
-        has the ratio 0 and whose bound of i is infinite.
+        The ratio is 0 for a gain of 0, and for i of a joint whose d or p is at or
+        beyond its bound. Stiff gains d share one ratio, at the joint of _stiff_rates.
+        Without H, joint damping counts only for stiff gains, whose d then has the ratio
+        0 and whose bound of i is infinite. T is the sampling period [s].
         """
         p, d, i, n = self.p, self.d, self.i, len(self.p)
         diagonal = np.full(n, np.inf) if self.H is None else np.diag(self.H)
@@ -141,9 +140,8 @@ class SampledGains:
     def _stiff_rates(self) -> np.ndarray:
         """Return the largest eigenvalue of H^-1 D at one joint, zeros elsewhere, (nv,).
 
-        D has the gains d on its diagonal, without the joints' own damping. The joint is
-        the one with the largest component of the eigenvector of D^1/2 H^-1 D^1/2. All
-        zeros if H is unknown or D is zero.
+        D is the diagonal of d without joint damping; the joint has the largest
+        component of the eigenvector of D^1/2 H^-1 D^1/2. All are zero if H is unknown.
         """
         rates = np.zeros(len(self.d))
         if self.H is None or not self.d.any():
@@ -167,16 +165,7 @@ class SampledGains:
         ratio: np.ndarray,
         T: float,
     ) -> GainBound:
-        """Return the GainBound of one gain of a joint.
-
-        Args:
-            gain: p, d or i.
-            j: Index of the joint.
-            values: Gains, (nv,).
-            bound: Bounds, (nv,).
-            ratio: Ratios of gain to bound, (nv,).
-            T: Sampling period [s].
-        """
+        """Return the GainBound of one gain (p, d or i) of a joint; arrays are (nv,)."""
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
         text = (
             f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"

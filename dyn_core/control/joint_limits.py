@@ -136,17 +136,9 @@ class JointLimits:
     ) -> None:
         """Check one block of pieces, with the tolerances of check_pieces.
 
-        Args:
-            lengths: Duration of each piece, (k,) [s].
-            c: Coefficients in ascending powers of the time since the piece began, (k,
-                coefficients, n).
-            number: Index of the block's first piece among all pieces.
-            where: Function of a piece's index among all pieces that returns its
-                description for the message.
-
-        Raises:
-            TrajectoryError: A position or velocity limit is exceeded, or a coefficient
-                is not finite; names the joint.
+        `c` is (k, coefficients, n), in ascending powers of the time since the piece
+        began; `number` is the index of the first piece. TrajectoryError: a limit is
+        exceeded, or a coefficient is not finite.
         """
         powers = lengths[:, None] ** np.arange(c.shape[1])
         excess = first_excess(c * powers[:, :, None], self.lower, self.upper)
@@ -171,15 +163,7 @@ class JointLimits:
             )
 
     def _range(self, j: int, value: float) -> str:
-        """Return the position range of a joint as text, "[lower, upper] UNIT".
-
-        UNIT is left out if it is unknown. "; is it in degrees?" follows if it is rad
-        and `value` is beyond a full turn.
-
-        Args:
-            j: Index of the joint.
-            value: Position outside the range [rad | m].
-        """
+        """Return "[lower, upper] UNIT" of a joint; ask if `value` is in degrees."""
         unit = f" {self.units[j]}" if self.units else ""
         degrees = unit == " rad" and abs(value) > 2 * math.pi
         doubt = "; is it in degrees?" if degrees else ""
@@ -294,10 +278,7 @@ def first_excess(
 
 @once
 def _bernstein(order: int) -> np.ndarray:
-    """Return the matrix from power to Bernstein coefficients, (order, order).
-
-    `order` is the number of coefficients. The result is cached: it must not be changed.
-    """
+    """Return the cached matrix from powers to Bernstein form; do not change it."""
     top = order - 1
     return np.array(
         [
@@ -309,11 +290,7 @@ def _bernstein(order: int) -> np.ndarray:
 
 @once
 def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the de Casteljau matrices of the left and right half, (order, order).
-
-    Each maps the Bernstein coefficients of a polynomial to coefficients of its half.
-    `order` is the number of coefficients. The result is cached: it must not be changed.
-    """
+    """Return the cached de Casteljau matrices of both halves; do not change them."""
     left = np.array(
         [[math.comb(i, j) / 2**i for j in range(order)] for i in range(order)], float
     )
@@ -323,11 +300,7 @@ def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
 def _extreme(c: np.ndarray, low: float, high: float) -> float:
     """Return the value of a polynomial on [0, 1] that is furthest outside a range.
 
-    If all are inside, the one nearest to an end; NaN if a coefficient is not finite.
-
-    Args:
-        c: Coefficients in ascending powers, (coefficients,).
-        low, high: Ends of the range.
+    If all are inside, it is the one nearest to an end. `c` is in ascending powers.
     """
     if not np.isfinite(c).all():
         return math.nan

@@ -98,14 +98,7 @@ class PayloadSettings:
 
 
 def _check_noise(name: str, noise: Any) -> None:
-    """Raise a SettingError unless a noise is one finite number, or a list of them.
-
-    They must be above 0, or from 0 on for effort_noise. Their count is not checked.
-
-    Args:
-        name: velocity_noise or effort_noise.
-        noise: Value of this setting.
-    """
+    """Raise a SettingError unless noise is finite and > 0 (effort_noise: >= 0)."""
     try:
         numbers = float_array(name, noise, "noises")
     except ShapeError as error:
@@ -267,9 +260,8 @@ class PayloadEstimate:
 
             c = h / m,   Ic = I - (h.h 1 - h h.T) / m
 
-        with m, h and I, about the link's origin, of `ten`, and Ic in the order xx xy xz
-        yy yz zz. Unless the mass is positive, the values
-        are NaN, and so are some of the derivatives by m and h.
+        m, h and I, about the link's origin, are of `ten`; Ic is in the order xx xy xz
+        yy yz zz. Values are NaN unless the mass is positive.
         """
         m, h = np.where(self.mass > 0, self.mass, np.nan), self.moments
         values = np.zeros((*m.shape, 9))
@@ -289,11 +281,7 @@ class PayloadEstimate:
         return values, slopes
 
     def _centred_deviations(self) -> np.ndarray:
-        """Return the standard deviations of com and inertia to first order, (9,).
-
-        Those of com, then of the inertia about it in the order xx xy xz yy yz zz, as
-        `inertia`. NaN unless the mass is positive.
-        """
+        """Return the standard deviations of _centred to first order, (9,)."""
         A = self._centred()[1]
         return np.sqrt(np.einsum("...ij,...jk,...ik->...i", A, self.covariance, A))
 
@@ -362,10 +350,7 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
-        """Return the shape, a tuple, of the Program's input with this name.
-
-        StopIteration if there is none.
-        """
+        """Return the shape of the Program's input with this name."""
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:
@@ -433,17 +418,10 @@ class PayloadEstimator:
     ) -> PayloadEstimate:
         """Run the estimator over one period; store and return the new estimate.
 
-        The memory, counters and `mismatch` are updated, and a new period begins.
-
-        Args:
-            t: Time [s], also of driven joints.
-            q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
-            tau: Mean joint forces during the period, (nv,), or mean reading of the
-                sensor, [moment; force], (6,); None, for dt 0 only, is used as zero.
-            dt: Duration of the period [s]; with 0 nothing is compared: the payload
-                stays, and the momentum difference begins anew.
-
-        Raises ShapeError if q, qd or tau has another shape.
+        The memory, counters and `mismatch` are updated, and a new period begins. `tau`
+        is the mean joint force, (nv,), or reading of the sensor, [moment; force], (6,).
+        With dt 0 it may be None, and nothing is compared: the payload stays, and the
+        momentum difference begins anew.
         """
         prior, noise = self.settings.prior, self.velocity_noise
         time = (t,) if self.driven else ()
@@ -468,14 +446,11 @@ class PayloadEstimator:
         return self.estimate
 
     def _effort_noise(self, dt: float) -> np.ndarray:
-        """Return the standard deviations of the mean joint forces, (nv,) [N·m | N].
+        """Return the deviations of mean joint forces, (nv,), or of a mean wrench, (6,).
 
-        With a sensor they are those of its mean wrench, (6,) [N·m; N]. The mean of n
-        independent errors has 1/n of their variance. Correlated errors have (1 + a) /
-        (1 - a) times as much, with a = exp(-step / effort_memory).
-
-        Args:
-            dt: Duration of the period [s]; 0: the deviations of a single effort.
+        The mean of n independent errors has 1/n of their variance. Correlated errors
+        have (1 + a) / (1 - a) times as much, with a = exp(-step / effort_memory). With
+        dt 0 they are those of a single effort.
         """
         if not dt:
             return self.effort_noise

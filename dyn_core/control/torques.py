@@ -49,22 +49,8 @@ class Laws(ControllerSettings):
         """Build the Programs; return a function that builds a law with another solver.
 
         Sets the attributes robot, driven, control_law, law, weight, carrying and
-        inertia. The function takes a solver of the mode's slot and an engine, and
-        returns a Program of the same mode; it sets nothing, and has the same errors.
-
-        Args:
-            wrap: Joints whose position error is wrapped to [-pi, pi).
-
-        Raises:
-            SettingError: A parameter of the mode is not valid, or a solver is chosen
-                and the mode's law has no slot for it.
-            SolverNotFound: No solver has the chosen name.
-            SignatureError: The chosen solver solves another problem than the slot's.
-            PluginError: Two plugins offer the chosen name.
-            UnsupportedError: No engine has the name, or a solver does not support the
-                robot.
-            ModelError: The robot has no such joint or parameter path.
-            CompileError: A Program cannot be compiled.
+        inertia. The function takes a solver of the mode's slot and an engine, and sets
+        nothing.
         """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths
@@ -199,25 +185,15 @@ class Laws(ControllerSettings):
             tau = g(q) - H kd qd,   kd the gain kd; 20 1/s where it is zero
 
         In mode impedance kd is a joint damping, and 20 1/s is used for all joints. g
-        contains joint springs, and no gravity if the robot compensates it. The payload
-        counts; the effort is not limited. Raises NonFiniteError if a number is not
-        finite.
-
-        Args:
-            q, qd: Joint position and velocity, (nv,).
+        contains joint springs and the payload, and no gravity if the robot compensates
+        it. The effort is not limited; NonFiniteError if a number is not finite.
         """
         acts = (self.kd > 0) & (not self.stiff)
         braking = np.where(acts, self.kd, BRAKING)
         return self.weight(q, qd, braking, *self.further_inputs())
 
     def _torque(self, law: Any) -> np.ndarray:
-        """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
-
-        Requires a state and a reference.
-
-        Args:
-            law: Program from `build` of the control law.
-        """
+        """Return the torque of a law's Program for the present state, (nv,)."""
         return self.control_law.torque(law)
 
     def compare(self, q: np.ndarray, q_ref: np.ndarray) -> None:

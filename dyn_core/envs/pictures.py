@@ -204,11 +204,7 @@ class RobotPicture(TaskPicture):
         self._grid = [self._line(color=EARTH, linewidth=0.6) for _ in range(18)]
 
     def _line(self, **look: Any) -> Any:
-        """Return a new line of the figure, without points.
-
-        Args:
-            look: Properties of the line, of matplotlib.
-        """
+        """Return a new matplotlib line of the figure, without points."""
         return self._axes.plot([], [], [], **look)[0]
 
     def place(self, state: np.ndarray) -> None:
@@ -224,11 +220,7 @@ class RobotPicture(TaskPicture):
         self._look(places)
 
     def _look(self, places: np.ndarray) -> None:
-        """Center and scale the view to show points, and draw the floor grid at z = 0.
-
-        Args:
-            places: Points, (k, 3) [m]; without any, the view is about the origin.
-        """
+        """Center and scale the view to show points [m]; draw the floor at z = 0."""
         if not len(places):
             places = np.zeros((1, 3))
         middle = (places.min(axis=0) + places.max(axis=0)) / 2

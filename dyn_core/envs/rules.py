@@ -293,10 +293,9 @@ class EpisodeRules:
         self._picture: Any = None
 
     def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations, (no,) or (rows, no), in the dtype of the environment.
+        """Return observations in the dtype of the environment: themselves, or a copy.
 
-        Observations `seen` of this dtype are returned themselves. Else they are copied:
-        into `_cast_buffer` if there is one, which the next call overwrites.
+        The copy is in `_cast_buffer`, if there is one, which the next call overwrites.
         """
         if seen.dtype == self._dtype:
             return seen
@@ -310,14 +309,6 @@ class EpisodeRules:
 
         Indices are replaced by the actions of task.choices, in an array that the next
         call overwrites; an array of float64 is returned itself. Bounds are not checked.
-
-        Args:
-            actions: Action, or with task.choices its index; for a vector one for each
-                row.
-
-        Raises:
-            ShapeError: Shape or dtype is wrong, or an index is no choice.
-            NonFiniteError: A number is NaN or infinite.
         """
         rows = self._rows
         name = "actions" if rows else "action"
@@ -349,12 +340,7 @@ class EpisodeRules:
         return array.astype(np.float64, copy=False)
 
     def _refuse_not_finite(self, name: str, array: np.ndarray) -> None:
-        """Raise a NonFiniteError if a number is not finite; else nothing happens.
-
-        Args:
-            name: Name of the argument in the message.
-            array: Actions, (na,) or (rows, na); the error names the rows of several.
-        """
+        """Raise a NonFiniteError unless actions, (na,) or (rows, na), are finite."""
         bad = np.flatnonzero(~np.isfinite(array).all(axis=-1))
         if not len(bad):
             return
@@ -445,9 +431,6 @@ def programs_of(
 
 
 def _finite_sum(numbers: np.ndarray) -> bool:
-    """Return whether the sum of numbers is finite; then each number is finite.
-
-    The sum may overflow although all numbers are finite.
-    """
+    """Return whether the sum is finite: then all numbers are; it may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(numbers, axis=None)))

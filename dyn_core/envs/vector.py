@@ -114,10 +114,7 @@ class TaskVectorEnv(
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return new arrays, not set: observations (num_envs, no), rewards (num_envs,).
-
-        Both are float64.
-        """
+        """Return new float64 arrays of observations and rewards, not set."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(
@@ -219,20 +216,10 @@ class TaskVectorEnv(
     ) -> dict[str, Any]:
         """Restore the last valid state of rows that diverged; return info about them.
 
-        It is restored in self._next, and the rows are marked as terminated in
-        self._over. In mode NEXT_STEP rows that are about to be reset are ignored.
-
-        Args:
-            seen, reward: Observations and rewards of the step; rows that diverged get
-                the observation of the last valid state and 0, in place.
-
-        Returns:
-            {} if none diverged, else "diverged" and "_diverged", equal boolean arrays
-            (num_envs,).
-
-        Raises:
-            NonFiniteError: A row diverged, and divergence is "raise"; all states stay
-                as before the step.
+        It is restored in self._next; the rows are marked in self._over, and `seen` and
+        `reward` get its observation and 0, in place. In mode NEXT_STEP rows that are
+        about to be reset are ignored. If divergence is "raise", a NonFiniteError leaves
+        all states as before the step.
         """
         rows = diverged_rows(seen)
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -248,11 +235,7 @@ class TaskVectorEnv(
         return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
-        """Draw and store new states of environments; return their observations.
-
-        `rows` are their indices; their step counts become 0. The observations are
-        float64, (len(rows), no).
-        """
+        """Draw new states of `rows`, with step counts 0; return their observations."""
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0
         return self._observed(states)
@@ -281,11 +264,7 @@ def checked_rows(num_envs: int) -> int:
 
 
 def _autoreset(mode: Any) -> Any:
-    """Return the AutoresetMode of a mode or of its value, such as "NextStep".
-
-    Raises:
-        SettingError: There is no such mode.
-    """
+    """Return the AutoresetMode of a mode or of its value, such as "NextStep"."""
     try:
         return AutoresetMode(mode)
     except ValueError as error:

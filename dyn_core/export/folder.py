@@ -303,10 +303,7 @@ def export(
 
 
 def _built(program: Program[Any], finite: bool) -> Program[Any]:
-    """Return the Program itself if its option `finite` has this value.
-
-    Else the same Program is built again with it, which may raise the errors of a build.
-    """
+    """Return the Program if its option `finite` has this value, else one built so."""
     if program.finite == finite:
         return program
     recipe = program.recipe
@@ -354,16 +351,7 @@ def _contents(
     form: str,
     exact: bool,
 ) -> dict[str, bytes]:
-    """Return the files of an export by name, `made` first, without the manifest.
-
-    Args:
-        program: Program that is exported.
-        made: Its machine code or C source.
-        target: Target of the code.
-        batch: Whether there is a function for rows.
-        form: "object", "shared" or "c".
-        exact: Whether results have the bits of Python.
-    """
+    """Return the files of an export by name, `made` first, without the manifest."""
     x, binary = made.interface, made.name
     vector = test_vector(program)
     packages = for_build_systems(x, target, form, binary)
@@ -382,8 +370,7 @@ def _contents(
 def _vector_json(x: Interface, vector: TestVector) -> str:
     """Return the test vector as JSON, with licence, hashes and dtype.
 
-    Each of "states" has the lists "in" and "out" of all numbers of its inputs and
-    outputs, as hexadecimal digits of their bits, and "status".
+    A state has flat lists "in" and "out" of hexadecimal digits of bits, and "status".
     """
     states = [
         {"in": bits(a), "out": bits(b), "status": int(c)}
@@ -400,12 +387,8 @@ def _vector_json(x: Interface, vector: TestVector) -> str:
 class _Binary:
     """The file that is linked, loaded or compiled.
 
-    Attributes:
-        name: Name of the file.
-        data: Its content.
-        interface: Interface with the memory that the code needs.
-        code, constants: Size of instructions and constants [bytes]; 0 for C source.
-        undefined: Symbols that other objects must define.
+    `code` and `constants` are sizes [bytes], 0 for C source; `undefined` are symbols
+    that other objects must define.
     """
 
     name: str
@@ -426,20 +409,8 @@ def _binary(
 ) -> _Binary:
     """Return the file that is linked, loaded or compiled.
 
-    Args:
-        program: Program that is exported.
-        interface: Its interface.
-        target: Target of the code; for C source it is not used.
-        batch: Whether there is a function for rows.
-        form: "object", "shared" or "c".
-        exact: Whether multiply-adds round once where the target has no instruction.
-
-    Raises:
-        UnsupportedError: The target does not support the dtype or the form, or for C
-            source, the Program calls others.
-        CompileError: There is no compiler, it or LLVM fails, or a WebAssembly module
-            would import something.
-        ValueError: An operation has no form in C or machine code.
+    `form` is "object", "shared" or "c". With `exact`, multiply-adds round once where
+    the target has no instruction.
     """
     prefix = interface.prefix
     if form == "c":
@@ -540,10 +511,7 @@ def _digest(file: Path) -> str:
 
 
 def _earlier(manifest: Path) -> dict[str, str]:
-    """Return the digests (SHA-256) of the files of an earlier export, by name.
-
-    It is empty if the manifest is missing, unreadable or of another format.
-    """
+    """Return SHA-256 digests of an earlier export's files by name; {} if unreadable."""
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))
         return dict(facts["files"]) if facts["format"] == FORMAT else {}
@@ -640,12 +608,7 @@ def readme(
 
 
 def _in_software(x: Interface, target: Target) -> str:
-    """Return a sentence on a dtype that the target lacks in hardware; "" if it has it.
-
-    Args:
-        x: Interface of the export.
-        target: Target of the code.
-    """
+    """Return a sentence if the target lacks the dtype in hardware, else nothing."""
     if x.dtype in target.dtypes:
         return ""
     return (
@@ -660,12 +623,6 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
     It runs in the folder of the export, and names no output file. It is target.link,
     which for an object of WebAssembly only links; cc for a shared library, and for C
     source on WebAssembly.
-
-    Args:
-        x: Interface of the export.
-        target: Target of the code.
-        form: "object", "shared" or "c".
-        binary: Name of the file that is linked or compiled.
     """
     link = target.link
     if form == "c":
@@ -676,12 +633,7 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
 
 
 def _hosts(x: Interface, binary: str) -> str:
-    """Return the README section on calls of a WebAssembly module.
-
-    Args:
-        x: Interface of the export.
-        binary: Name of the module's file.
-    """
+    """Return the README section on calls of a WebAssembly module."""
     inputs, outputs = x.sizes
     double = x.dtype == "float64"
     facts = {

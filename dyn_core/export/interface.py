@@ -307,16 +307,7 @@ def identifier(text: str) -> str:
 
 
 def _prefix(name: str | None, default: str, ports: set[str]) -> str:
-    """Return the name of the functions in C.
-
-    Args:
-        name: Name that was asked for, or None.
-        default: Text of the default name, which is made a C identifier but not checked.
-        ports: Names of the ports in C.
-
-    Raises:
-        UnsupportedError: `name` is no C identifier, reserved, or the name of a port.
-    """
+    """Return the C name of the functions: the checked `name`, or one from `default`."""
     if name is None:
         return identifier(default)
     taken = _TAKEN | _INNER | ports
@@ -331,11 +322,7 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
 def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
     """Return the interface of a Port; a C name that is taken gets a number, as in q_2.
 
-    Args:
-        port: Port with sizes.
-        symbolic: The same Port of the Signature, with names of sizes; None if it has
-            none.
-        taken: C names in use; changed: the name of this port is added.
+    `symbolic` is the Port with names of sizes. The C name is added to `taken`.
     """
     c_name, number = identifier(port.name), 1
     while c_name in taken:
@@ -358,10 +345,7 @@ def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
 
 
 def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
-    """Return the limits of a robot, one for each velocity coordinate.
-
-    An effort limit of 0 and infinite limits become None.
-    """
+    """Return the limits of each velocity coordinate; infinite or effort 0 is None."""
     efforts = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
     rows = zip(model.lower, model.upper, model.velocity_limit, efforts, strict=True)
     return tuple(
@@ -371,11 +355,7 @@ def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
 
 
 def _kernel_hash(program: NativeProgram) -> str:
-    """Return a digest of Graph, ports and dtype of a Program, 16 hexadecimal digits.
-
-    Of the ports it counts names, shapes and units; `finite` only where it adds
-    requirements to the Graph.
-    """
+    """Return a digest of Graph, ports and dtype of a Program, 16 hexadecimal digits."""
     digest = hashlib.sha256(program.graph.digest())
     ports: Iterable[Port] = (*program.inputs, *program.outputs)
     what = [(p.name, p.shape, p.unit) for p in ports]

@@ -107,11 +107,7 @@ test_vector.__test__ = False  # type: ignore[attr-defined]
 def _row(
     program: NativeProgram, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return flat inputs in the Program's dtype, flat outputs and status of a state.
-
-    numbers: Flat inputs, float64; those too large for the dtype become infinite.
-    Results are NaN where the status is not 0.
-    """
+    """Return flat inputs in the Program's dtype, flat outputs and status of a state."""
     with np.errstate(over="ignore"):
         numbers = numbers.astype(program.dtype)
     values, status = program.run_row(numbers.tolist())
@@ -121,14 +117,7 @@ def _row(
 def _state(
     program: NativeProgram, rng: np.random.Generator, position: Any = None
 ) -> np.ndarray:
-    """Return the flat inputs of a random state, float64.
-
-    Args:
-        program: Program with the inputs.
-        rng: Random generator; its state advances.
-        position: Function that is applied to each input that is a position of the
-            robot, (nq,), or None.
-    """
+    """Return flat inputs of a random state; `position` maps those of the robot."""
     parts = [np.zeros(0)]
     for port in program.inputs:
         value = _value(program, port, rng)
@@ -140,17 +129,7 @@ def _state(
 
 
 def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
-    """Return a value of one input in its shape.
-
-    It is the default if there is one, else a random position of the robot, 4 x 4
-    matrices of poses with random origins and no rotation, 1e-3 for numbers in seconds,
-    or normally distributed numbers.
-
-    Args:
-        program: Program with the input.
-        port: The input.
-        rng: Random generator; its state advances.
-    """
+    """Return an input's value in its shape: its default, else one by its kind."""
     if port.name in program.defaults:
         return program.defaults[port.name]
     model = program.model
@@ -166,11 +145,7 @@ def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
 
 
 def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield flat inputs that may violate a condition of the algorithm.
-
-    They are zeros, for robots states with scaled or large positions, and constant
-    vectors, infinity and NaN among them.
-    """
+    """Yield flat inputs that may violate a condition of the algorithm."""
     usual = _state(program, rng)
     yield 0.0 * usual
     if isinstance(program.model, Model):

@@ -79,12 +79,7 @@ def _complex_abs(z: complex) -> complex:
 
 
 def _complex_atan2(y: complex, x: complex) -> complex:
-    """Return the analytic continuation of atan2 from the real parts of y and x.
-
-    Raises:
-        ZeroDivisionError: x and the real part of y are zero.
-        ValueError: x² + y² is zero, but not the real parts of both.
-    """
+    """Return the analytic continuation of atan2 from the real parts of y and x."""
     y, x = complex(y), complex(x)
     base = math.atan2(y.real, x.real)
     s, c = math.sin(base), math.cos(base)

@@ -100,13 +100,7 @@ class Record:
         places: tuple[int | None, ...],
         result: Any,
     ) -> Reverse:
-        """Append an operation and return its result as a Reverse number.
-
-        Args:
-            op, values: Operation ("" for a variable) and values of its operands.
-            places: Indices of the operands in this record; None for constants.
-            result: Value of the result.
-        """
+        """Append an operation; return its result. Constants have the place None."""
         self._operations.append((op, values, places))
         return Reverse(result, self, len(self._operations) - 1)
 

@@ -139,10 +139,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _objects(x: Any) -> np.ndarray:
-    """Return an operand as an array of Python objects, for element-wise operators.
-
-    Anything but an array with axes becomes an array without axes.
-    """
+    """Return an array of objects, without axes for anything but an array with axes."""
     if isinstance(x, np.ndarray) and x.ndim:
         return x.astype(object)
     entry = np.empty((), object)
@@ -151,11 +148,7 @@ def _objects(x: Any) -> np.ndarray:
 
 
 def _apply(op: str, a: Any, b: Any) -> Any:
-    """Return the result of the operation `op`, a name, on a and b.
-
-    The operand of the higher rank computes it, of equal ranks the first one, a; errors
-    are those of its `apply`. At least one of a and b is a Number.
-    """
+    """Return `op` of a and b, computed by the one of higher rank, else by a."""
     if not isinstance(a, Number):
         return b.apply(op, a, b)
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
@@ -164,14 +157,7 @@ def _apply(op: str, a: Any, b: Any) -> Any:
 
 
 def _unary(name: str, doc: str) -> Callable[[Any], Any]:
-    """Return a function of one real number or Number for an operation of OPERATIONS.
-
-    It raises TypeError for other arguments, complex ones too (except for abs).
-
-    Args:
-        name: Operation and name of the function.
-        doc: Docstring of the function.
-    """
+    """Return a function of one real number or Number for an operation of OPERATIONS."""
     meaning = OPERATIONS[name].on_float
 
     def function(x: Any) -> Any:
@@ -187,11 +173,7 @@ def _unary(name: str, doc: str) -> Callable[[Any], Any]:
 
 
 def _one_number(name: str, x: Any) -> str:
-    """Return the message for an argument of `name` that is not a number.
-
-    If `x` has an attribute `entries`, as a Vector has, it says how to apply the
-    function to each; lists and arrays get no such advice.
-    """
+    """Return the message for an argument of `name` that is not a number."""
     kind = type(x).__name__
     entries = (
         f"; of each entry: {kind}(map({name}, x))" if hasattr(x, "entries") else ""

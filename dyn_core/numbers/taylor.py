@@ -182,8 +182,7 @@ def _is_zero(d: Any) -> bool:
 def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
     """Return all operands as Taylor numbers of the variable of this rank.
 
-    Operands of this rank are unchanged. Numbers and Taylor numbers of other ranks
-    become constants; their second derivative is 0.0 where an operand of this rank has
+    Others become constants; their second derivative is 0.0 where one of this rank has
     one, else None.
     """
     mine = [isinstance(o, Taylor) and o.rank == rank for o in operands]
@@ -207,16 +206,9 @@ def _loop(
 ) -> tuple[Any, ...]:
     """Return the final state of a loop, run on values and derivatives.
 
-    An entry of it whose derivatives are constants 0 is its value, not a Taylor number.
-    Columns raise TypeError; errors of `body` and `cond` pass through.
-
-    Args:
-        rank: Rank of the variable.
-        state: Numbers carried from round to round, Taylor numbers or constants.
-        body, cond: Functions of the state: the next state, the condition to continue.
-        rounds: Maximum number of rounds.
-        second: Whether the state contains second derivatives. If not, and the body
-            returns some, the loop is run again with them.
+    An entry whose derivatives are constants 0 is its value, not a Taylor number.
+    Columns raise TypeError. If the state has no `second` derivatives, and the body
+    returns some, the loop is run again with them.
     """
     order = 2 + second
 
@@ -265,9 +257,8 @@ Parts = tuple[Any, Any, Any]
 def _each(function: Callable[..., Any], *numbers: Taylor) -> Parts:
     """Return value, first and second derivative of a linear function of numbers.
 
-    `function` is applied to the values, then to the derivatives of each order, in the
-    order of the arguments. The second derivative is None if the numbers have none. All
-    numbers have second derivatives, or none has.
+    It is applied to the values, then to the derivatives of each order. All numbers have
+    second derivatives, or none has; then the result has none.
     """
     d2 = None
     if numbers[0].d2 is not None:
@@ -292,11 +283,7 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 
 
 def _div(a: Taylor, b: Taylor) -> Parts:
-    """Return the quotient y = a / b and its derivatives, which follow from y b = a.
-
-    The second one is None if `a` has none. ZeroDivisionError if b.x = 0 and all are
-    floats.
-    """
+    """Return the quotient y = a / b and its derivatives, which follow from y b = a."""
     y = a.x / b.x
     if a.d2 is None:
         return y, (a.d1 - y * b.d1) / b.x, None
@@ -309,8 +296,7 @@ def _div(a: Taylor, b: Taylor) -> Parts:
 def _atan2(y: Taylor, x: Taylor) -> Parts:
     """Return the angle atan2(y, x) and its derivatives.
 
-    The first derivative is (x y' - y x') / (x² + y²). The second one is None if `x` has
-    none. ZeroDivisionError if both values are floats 0.
+    The first derivative is (x y' - y x') / (x² + y²).
     """
     n = x.x * x.x + y.x * y.x
     d1, d2 = (x.x * y.d1 - y.x * x.d1) / n, None
@@ -326,16 +312,9 @@ def _chain(
     slope: Callable[[Any, Any, Any], Any],
     curvature: Callable[[Any, Any], Any],
 ) -> Parts:
-    """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''.
+    """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u'', None without u''.
 
-    y'' is None if u has no second derivative. Errors of the functions pass through,
-    such as ZeroDivisionError for the slope of sqrt at the float 0.
-
-    Args:
-        u: Argument.
-        function: f(x).
-        slope: f'(x) d, called as slope(x, y, d).
-        curvature: f''(x), called as curvature(x, y).
+    slope(x, y, d) is f'(x) d, and curvature(x, y) is f''(x).
     """
     y = function(u.x)
     d1, d2 = slope(u.x, y, u.d1), None

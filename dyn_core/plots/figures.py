@@ -230,27 +230,18 @@ def put_title(figure: Any, title: str) -> None:
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """Return the number of legend columns that fit in one row, at least 1.
-
-    Args:
-        labels: Names in the legend, at least one.
-    """
+    """Return the number of legend columns that fit in one row, at least 1."""
     return max(1, min(len(labels), int(_LETTERS / (max(map(len, labels)) + 6))))
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
     """Draw curves, the limits that they approach, and a remark above the axes.
 
-    Limit k belongs to curve k: a number x stands for the pair (-x, x). A limit is drawn
-    if the curve comes closer to it than 0.3 times the pair's range; a pair is ignored
-    if its range is infinite or not > 0. The axis spans at least 1e-6 times its largest
-    value. The remark is the panel's, then that limits are drawn or, if none is, the
-    least absolute limit, unless the last limit is a pair. A curve whose t and y differ
-    in length, and a limit of three numbers, is a ValueError.
-
-    Args:
-        axis: Axes of matplotlib.
-        panel: Curves, limits and remark.
+    Limit k belongs to curve k: a number x stands for the pair (-x, x). It is drawn if
+    the curve comes closer to it than 0.3 times the pair's range, finite and > 0. The
+    axis spans at least 1e-6 times its largest value. The remark is the panel's, then
+    that limits are drawn or, if none is, the least absolute limit, unless the last one
+    is a pair.
     """
     by_limit: dict[float, list[str]] = {}
     near: set[float] = set()

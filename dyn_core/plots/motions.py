@@ -102,14 +102,7 @@ def _largest(
 ) -> list[int]:
     """Return the `count` of the `chosen` columns that are largest, in their order.
 
-    They are those with the largest maximum minus minimum for position, else with the
-    largest absolute values; NaN counts as zero.
-
-    Args:
-        key: Kind of the values: q, a position, or another such as qd or tau.
-        array: Values, (rows, coordinates), at least one row.
-        chosen: Indices of columns.
-        count: Number of columns; None: all.
+    Largest is by maximum minus minimum for q, else by absolute values; NaN is zero.
     """
     known = np.nan_to_num(array[:, chosen])
     size = np.ptp(known, axis=0) if key == "q" else np.abs(known).max(axis=0)
@@ -117,10 +110,7 @@ def _largest(
 
 
 def _is_one_of(name: str, names: Container[str]) -> bool:
-    """Return whether a coordinate is one of several of its joint, as in "root.0".
-
-    It is called JOINT.K, K digits, and both JOINT.0 and JOINT.1 are in `names`.
-    """
+    """Return whether a name JOINT.K is of a joint with both JOINT.0 and JOINT.1."""
     joint, _, k = name.rpartition(".")  # a joint may be called "arm.1"
     return k.isdigit() and f"{joint}.0" in names and f"{joint}.1" in names
 

@@ -54,11 +54,7 @@ def plot_errors(
 
 
 def _label(axis: Any, names: Sequence[str], size: float, across: str) -> None:
-    """Write names of rows at y = 0, 1, ... from the top, the label, and the legend.
-
-    axis: axes of matplotlib, which are changed; names: texts, shown literally;
-    size: font size of the names [pt]; across: label of the horizontal axis.
-    """
+    """Write names of rows at y = 0, 1, ... from the top, the label, and the legend."""
     axis.set_yticks(range(len(names)), [*map(plot_text, names)], fontsize=size)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlabel(across)

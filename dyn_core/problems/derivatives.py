@@ -45,15 +45,7 @@ _SIZES = {
 
 
 def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...]:
-    """Return the Ports "dOF_dBY" of all results by all variables.
-
-    All Ports of the first result come first. The Port of qdd by tau has the kind
-    "symmetric", all others "plain".
-
-    Args:
-        results, variables: Names of quantities: qdd, lambda, tau_a, tau_u, qdd_v, q,
-            qd, tau, qdd_u, tau_v, tau_p or p; another name is a KeyError.
-    """
+    """Return the Ports "dOF_dBY" of all results by all variables, by results first."""
     pairs = [(of, by) for of in results for by in variables]
     kinds = {("qdd", "tau"): "symmetric"}
     return tuple(
@@ -83,25 +75,13 @@ LOOP_ID_DERIVATIVES = Signature("loop_id_derivatives", LOOP_INVERSE_DYNAMICS.inp
 
 
 def _second(of: str, by: str, then: str) -> Port:
-    """Return the (nv, nv, nv) Port "d2OF_dBYdTHEN" of a second derivative.
-
-    Args:
-        of: Differentiated output.
-        by, then: Variables of the first and of the second differentiation.
-    """
+    """Return the (nv, nv, nv) Port "d2OF_dBYdTHEN" of a second derivative."""
     meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
     return P(f"d2{of}_d{by}d{then}", "nv nv nv", "SI", meaning)
 
 
 def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
-    """Return the (nv, nv) Port "d2OF_dBYdTHEN", second derivatives of weights . OF.
-
-    Args:
-        of: Differentiated output.
-        by, then: Variables of the first and of the second differentiation.
-        kind: How values are converted, one of KINDS in signatures.py; plain: not at
-            all.
-    """
+    """Return the (nv, nv) Port "d2OF_dBYdTHEN", second derivatives of weights . OF."""
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
     return P(f"d2{of}_d{by}d{then}", "nv nv", "SI", meaning, kind)
 
@@ -134,12 +114,7 @@ FD_SECOND_CONTRACTED = Signature("fd_second_contracted",
 
 
 def _along(name: str, unit: str, size: str = "nv") -> Port:
-    """Return the Port "dNAME" of the derivative of NAME along the direction.
-
-    Args:
-        name, unit: Differentiated quantity and its unit.
-        size: Named size of its one axis.
-    """
+    """Return the Port "dNAME" of the derivative of NAME along the direction."""
     return P(f"d{name}", size, unit, f"change of {name} per direction")
 
 

@@ -52,11 +52,7 @@ def describe(
 
 
 def _cells(port: Port) -> tuple[str, str, str, str]:
-    """Return (name, shape, unit, meaning) of a Port as texts.
-
-    The shape of a scalar is "number"; the meaning of an optional input ends with ",
-    optional".
-    """
+    """Return (name, shape, unit, meaning) of a Port as texts."""
     shape = ", ".join(map(str, port.shape))
     shape = (
         f"({shape},)" if len(port.shape) == 1 else f"({shape})" if shape else "number"

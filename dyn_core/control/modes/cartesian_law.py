@@ -163,14 +163,7 @@ class CartesianLaw(ControlLaw):
         )
 
     def _name_missing(self, T: np.ndarray) -> str:
-        """Return the directions in which the tool cannot move at the last state.
-
-        The result is the end of a sentence, for `status`, with directions in the axes
-        of the tool; empty if there are none.
-
-        Args:
-            T: Pose of the tool in the base at this state, (4, 4).
-        """
+        """Return, as text, directions in tool axes in which the tool cannot move."""
         J = np.asarray(self._jacobian(self.host.samples.q, *self._clock()))
         scale = np.repeat([LENGTH, 1.0], 3)
         U, s, _ = np.linalg.svd(scale[:, None] * J)
@@ -211,14 +204,9 @@ class CartesianLaw(ControlLaw):
         return self.wrench.warnings
 
     def _program(self, problem: Any, **options: Any) -> Any:
-        """Return the prepared Program of the default solver of a kinematic problem.
+        """Return the prepared Program of a kinematic problem, by the default solver.
 
-        The last of its inputs is the time if the model has driven joints. Raises the
-        errors of its `build`.
-
-        Args:
-            problem: Signature of the problem.
-            options: Build options of the solver.
+        Its last input is the time if the model has driven joints.
         """
         inputs = ["time"] if self._driven else []
         program = solver(problem.name).build(
@@ -346,10 +334,7 @@ class CartesianLaw(ControlLaw):
         return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
 
     def _clock(self) -> tuple[float, ...]:
-        """Return the time of driven joints [s] as a tuple of one number.
-
-        It is empty if the model has no driven joints.
-        """
+        """Return the time of driven joints [s] in a tuple, empty if there are none."""
         return (self.host.now,) if self._driven else ()
 
     # ---- parameters
@@ -387,14 +372,7 @@ class CartesianLaw(ControlLaw):
         self._rest = self._read_rest(values)
 
     def _read_rest(self, values: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return stiffness and damping of the posture, (nv,) each.
-
-        They are cartesian.rest_stiffness and cartesian.rest_damping in `values`, the
-        values of all parameters by name. A list of one number stands for all joints.
-
-        Raises:
-            SettingError: A list has neither one number nor one a joint.
-        """
+        """Return stiffness and damping of the posture, (nv,); one number is for all."""
         rows = []
         for name in ("cartesian.rest_stiffness", "cartesian.rest_damping"):
             row, nv = np.asarray(values[name], float), self.host.model.nv
@@ -406,15 +384,7 @@ class CartesianLaw(ControlLaw):
         return rows[0], rows[1]
 
     def _read_stiffness(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Return the stiffness of the parameters, (6, 6).
-
-        Six numbers are its diagonal, 36 its rows, angular before linear. `values` has
-        the values of all parameters by name.
-
-        Raises:
-            SettingError: It has neither 6 nor 36 numbers, is not symmetric, or has a
-                negative eigenvalue.
-        """
+        """Return the stiffness, (6, 6), angular first; 6 numbers are its diagonal."""
         name = "cartesian.stiffness"
         x = np.asarray(values[name], float)
         if x.shape not in ((6,), (36,)):
@@ -485,15 +455,9 @@ class CartesianLaw(ControlLaw):
             T lambda_max(H^-1 (J.T D J + rest_damping)) < 2
             T sqrt(K_ii / m_i) < 4 ratio_i
 
-        which are the bounds of joint stiffness and damping (control.gain_limits) along
-        each axis. Nothing is tested before a state, or while the period is unknown.
-
-        Args:
-            K: Stiffness in the axes of cartesian.reference, (6, 6).
-            ratio: Damping ratio of each axis, (6,).
-            damping: Damping of the posture, (nv,).
-            period: Period T of the states [s]; None: the measured one.
-            share: Factor on the bounds.
+        which are the bounds of control.gain_limits along each axis, scaled by `share`.
+        Nothing is tested before a state, or while the period is unknown. K, (6, 6), is
+        in the axes of cartesian.reference.
         """
         host = self.host
         period = host.period if period is None else period
@@ -573,17 +537,7 @@ def moving_link(model: Model, link: str, more: str = "") -> None:
 
 
 def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:
-    """Return a parameter with one value for each axis, (6,), angular axes first.
-
-    A list of one number stands for all axes.
-
-    Args:
-        values: Values of all parameters of the mode, by name.
-        name: Name of the parameter.
-
-    Raises:
-        SettingError: It has neither one number nor six.
-    """
+    """Return a parameter of six axes, angular first; one number stands for all."""
     row = np.asarray(values[name], float)
     if row.shape not in ((1,), (6,)):
         raise SettingError(f"{name} has {row.size} numbers; valid: one, or 6", name)

@@ -267,13 +267,7 @@ class JointLaw(ControlLaw):
     def _inputs(
         self, q: Any, qd: Any, q_ref: Any, qd_ref: Any, qdd_ref: Any, kp: Any, kd: Any
     ) -> tuple[Any, ...]:
-        """Return the inputs of the Program: by its Ports, then host.further_inputs().
-
-        Args:
-            q, qd: State, (nv,).
-            q_ref, qd_ref, qdd_ref: Reference, (nv,).
-            kp, kd: Gains, (nv,).
-        """
+        """Return inputs of the Program: by its Ports, then host.further_inputs()."""
         host = self.host
         named = {
             **host.parameters,

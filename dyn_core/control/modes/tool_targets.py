@@ -92,10 +92,7 @@ class ToolTargets:
         return np.concatenate([self.p, self._quaternion()])
 
     def _quaternion(self) -> np.ndarray:
-        """Return the quaternion x, y, z, w of R, computed once for each R.
-
-        R must be set.
-        """
+        """Return the quaternion x, y, z, w of R, computed once for each R."""
         if self._turn[0] is not self.R:
             self._turn = self.R, quaternion(self.R)
         return self._turn[1]
@@ -142,12 +139,7 @@ class ToolTargets:
     def _share(self, topic: str, t: float) -> float:
         """Return the share, 0 to 1, with which a twist or wrench counts at time t.
 
-        It is 1 for half of the timeout after the message, then falls linearly to 0 at
-        the timeout; 0 before the first message.
-
-        Args:
-            topic: target_twist or target_wrench.
-            t: Time, on the clock of the references [s].
+        It is 1 for half of the timeout after the message, then falls linearly to 0.
         """
         age = (t - self._times[topic]) / self.timeout
         return float(min(max((1.0 - age) / (1.0 - FULL), 0.0), 1.0))
@@ -208,19 +200,10 @@ class ToolTargets:
         return x
 
     def _checked(self, topic: str, values: Any) -> np.ndarray:
-        """Return the numbers of a message, unchanged, as a float array.
+        """Return the numbers of a message as a float array, a float array itself.
 
-        It has 7 numbers for a pose, else 6; an array of floats is returned itself.
-
-        Args:
-            topic: target_pose, target_twist, target_wrench, target_stiffness or
-                sensor_wrench.
-            values: Its numbers.
-
-        Raises:
-            TargetError: They are no numbers, their number is wrong, one is not finite
-                or its size is above LARGEST (1e7), a stiffness is negative, or a
-                quaternion's length is not 1 within UNIT (1e-3).
+        TargetError unless they are 7 for a pose, else 6, finite and at most LARGEST in
+        size, a stiffness not negative, a quaternion of length 1 within UNIT.
         """
         size = SIZES[topic]
         try:
@@ -247,16 +230,8 @@ class ToolTargets:
     ) -> None:
         """Check the time stamp of a message; nothing is stored.
 
-        Args:
-            topic: Topic of the message.
-            stamp: Time stamp [s]; None: nothing is checked.
-            clock: Present time of the same clock [s]; None: the age is not checked.
-                With `oldest` 0 it is not checked either.
-
-        Raises:
-            TargetError: The stamp is older than `oldest`, ahead of the clock by more
-                than that, or earlier than the stamp of the last accepted message of the
-                topic.
+        TargetError: it is older than `oldest` (0: not checked), ahead of the clock by
+        more than that, or earlier than the last accepted one of the topic.
         """
         if stamp is None:
             return
@@ -276,11 +251,7 @@ class ToolTargets:
             )
 
     def _frame(self, topic: str, frame: str) -> np.ndarray:
-        """Return the present pose of link `frame`, (4, 4); the identity if it is empty.
-
-        Raises:
-            TargetError: There is no such link; names `topic`.
-        """
+        """Return the pose of link `frame` now, (4, 4); the identity if it is empty."""
         if not frame:
             return np.eye(4)
         if frame not in self.links:
@@ -289,14 +260,10 @@ class ToolTargets:
         return np.asarray(self._poses()[self.links.index(frame)])
 
     def _move(self, R: np.ndarray, p: np.ndarray) -> None:
-        """Move the reference to a pose; it must have been set before.
+        """Move the reference to a pose in the base; it must have been set before.
 
-        Args:
-            R, p: Rotation matrix, (3, 3), and position, (3,) [m], in the base.
-
-        Raises:
-            TargetError: The pose is farther from the present reference than `jump`, in
-                angle [rad] or distance [m]; the reference is unchanged.
+        TargetError, and no change, if the pose is farther from the present reference
+        than `jump`, in angle [rad] or distance [m].
         """
         assert self.R is not None
         angle, length = _distances(_pose(R, p), self.R, self.p)
@@ -324,11 +291,7 @@ def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return angle [rad] and distance [m] between two poses.
-
-    The first is T, (4, 4), the second R, (3, 3), with p, (3,) [m]; the angle is 0 to
-    pi.
-    """
+    """Return angle, 0 to pi [rad], and distance [m] between pose T and pose R, p."""
     M = (R.T @ T[:3, :3]).tolist()
     sine = math.hypot(M[2][1] - M[1][2], M[0][2] - M[2][0], M[1][0] - M[0][1])
     angle = math.atan2(sine, M[0][0] + M[1][1] + M[2][2] - 1.0)

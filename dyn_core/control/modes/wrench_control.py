@@ -133,10 +133,7 @@ class ForceTorqueSensor:
         self.tare()
 
     def _chain(self, link: str | None) -> list[str]:
-        """Return a link and the links that carry it, up to the root, included.
-
-        The list is empty if `link` is None or no link of the robot.
-        """
+        """Return a link and those that carry it, up to the root; [] for no link."""
         chain = []
         while link in self._model.frame_names:
             chain.append(link)
@@ -235,13 +232,9 @@ class ForceTorqueSensor:
     def _weight(self, T: np.ndarray, payload: Any) -> np.ndarray:
         """Return the weight that the sensor carries, [moment; force], (6,) [N·m; N].
 
-        It acts at the origin of the sensor's link, in base axes. It is zero for a
-        sensor that does not measure weights.
-
-        Args:
-            T: Poses of all links in the base, (links, 4, 4).
-            payload: PayloadInput of the robot; it counts if its link is carried by the
-                sensor.
+        It acts at the origin of the sensor's link, in base axes, and is zero if the
+        sensor does not measure weights. `payload` counts if the sensor carries its
+        link.
         """
         parts = list(zip(self._carried, self._masses, strict=True))
         links = self._model.frame_names
@@ -399,12 +392,7 @@ class WrenchControl:
         """Advance the integral of axes with contact and a gain; all others fade.
 
         It uses _error and _contact of this cycle. While any effort is at its limit, it
-        only changes towards zero.
-
-        Args:
-            touches: Axes with contact, (6,) bool.
-            step: Time since the last call [s].
-            fade: The same time, divided by the timeout of targets.
+        only changes towards zero. `fade` is step divided by the timeout of targets.
         """
         before = self.integral
         after = before + self._contact * self.gain * self._rate * self._error * step
@@ -421,13 +409,9 @@ class WrenchControl:
 
         v is the velocity of the tool relative to the reference. So beyond contact_speed
         the wrench brakes, which wrong masses may require. Where the sampled damping f /
-        contact_speed would make the tool unstable, the speed f step / m takes the place
-        of contact_speed, with m the mass that moves along the axis.
-
-        Args:
-            f: Wrench, (6,) [N·m; N].
-            step: Time since the last call [s].
-            into: Rotation from base axes into those of `f`, (6, 6).
+        contact_speed would make the tool unstable, f step / m takes the place of
+        contact_speed, m the mass along the axis. `into` turns from base axes into those
+        of f.
         """
         law = self._law
         v = into @ (law.velocity() - law.targets.v)
@@ -435,14 +419,7 @@ class WrenchControl:
         return np.clip(np.sign(f) * v / speed, -1.0, FAST)
 
     def _missing(self, t: float, timeout: float) -> str:
-        """Return why the sensor is not used, or an empty string.
-
-        No sample has come yet, none within `timeout`, or the offset is not known.
-
-        Args:
-            t: Time, host.now [s].
-            timeout: Time without samples after which the sensor counts as silent [s].
-        """
+        """Return why the sensor is not used, or an empty string."""
         sensor, goes = self.sensor, "the law goes on without it"
         if sensor.seen is None:
             return f"the force-torque sensor has sent nothing yet: {goes}"
@@ -456,12 +433,7 @@ class WrenchControl:
         return ""
 
     def _tell_contact(self, lost: np.ndarray, f: Any, exerted: Any) -> None:
-        """Set the warning of axes without contact; nothing happens if there are none.
-
-        Args:
-            lost: Axes of the law that have no contact, (6,) bool.
-            f, exerted: Wanted and exerted wrench, (6,) [N·m; N].
-        """
+        """Set the warning of axes without contact, if there are any."""
         if lost.any():
             parts = [
                 f"{AXES[k]} {exerted[k]:.3g} of {f[k]:.3g} {'N' if k > 2 else 'N·m'}"

@@ -295,14 +295,7 @@ class TrajectoryFollower:
         pending: TimedTrajectory | None,
         outcome: str,
     ) -> None:
-        """Set running and pending trajectory; report dropped ones to the listeners.
-
-        Braking motions are not reported.
-
-        Args:
-            running, pending: New values; None: no trajectory.
-            outcome: Outcome that the listeners of a dropped trajectory are called with.
-        """
+        """Set running and pending; report dropped ones but braking to listeners."""
         before, kept = (self.running, self.pending), (running, pending)
         self.running, self.pending = running, pending
         for motion in before:
@@ -348,25 +341,14 @@ class TrajectoryFollower:
                 self._lead(None, self.pending, "reached")
 
     def _expected(self, t: float) -> Reference:
-        """Return the reference at time t [s] if the running trajectory continues.
-
-        It is the present one if none runs. Requires a reference.
-        """
+        """Return the reference at time t [s] if the running trajectory continues."""
         assert self.reference is not None
         return self.reference if self.running is None else self.running.sample(t)
 
     def _check_start(
         self, first: np.ndarray, reference: np.ndarray, q: np.ndarray
     ) -> None:
-        """Raise a TrajectoryError if a joint starts far from both reference and robot.
-
-        Far is more than start_tolerance [rad | m] from the nearer of both.
-
-        Args:
-            first: First position of the trajectory, (n,).
-            reference: Position of the reference, (n,).
-            q: Position of the robot, (n,).
-        """
+        """Refuse a start beyond start_tolerance of both reference and robot, (n,)."""
         reach = self.rules.start_tolerance
         distance = np.minimum(np.abs(reference - first), np.abs(q - first))
         if distance.max(initial=0.0) > reach:

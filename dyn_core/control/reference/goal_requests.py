@@ -149,10 +149,7 @@ def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
 
 
 def _check_names(names: Sequence[str], joints: Sequence[str], partial: bool) -> None:
-    """Raise a GoalError if joint names are unknown, repeated or missing, or if none is.
-
-    Its code is INVALID_JOINTS. `partial`: whether joints may be missing.
-    """
+    """Refuse joint names: unknown, repeated, none, or missing without `partial`."""
     code = GoalCode.INVALID_JOINTS
     for name in names:
         if name not in joints:

@@ -133,15 +133,7 @@ class Tolerances:
         return Tolerances(self.joints, **arrays, goal_time=seconds)
 
     def _number(self, kind: str, name: str) -> int:
-        """Return the index of a joint that a goal names.
-
-        Args:
-            kind: path or goal, for the message.
-            name: Joint.
-
-        Raises:
-            GoalError: The joint is unknown; code INVALID_GOAL.
-        """
+        """Return the index of a joint that a goal names in path or goal tolerances."""
         if name not in self.joints:
             message = unknown_name("joint", name, self.joints)
             raise GoalError(f"{kind}_tolerance: {message}")
@@ -176,12 +168,8 @@ class Tolerances:
     ) -> str | None:
         """Return a sentence on the joint with the largest ratio to its tolerance.
 
-        None if no tolerance is exceeded. Positions are checked before velocities; NaN
-        exceeds any tolerance above 0.
-
-        Args:
-            error, rate: Errors of position and velocity, (n,).
-            far, fast: Tolerances of position and velocity, (n,); 0 disables a check.
+        None if no tolerance is exceeded; 0 disables one. Positions are checked before
+        velocities; NaN exceeds any tolerance above 0.
         """
         rows = (("", error, far), ("the velocity of ", rate, fast))
         for what, x, limit in rows:
@@ -220,17 +208,7 @@ def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
 def _by_joint(
     what: str, values: Mapping[str, float], joints: Sequence[str]
 ) -> np.ndarray:
-    """Return tolerances in the order of the joints, (n,); 0 where none is given.
-
-    Args:
-        what: trajectory or goal, for messages.
-        values: Tolerances by joint name.
-        joints: Names of all joints, in the order of the result.
-
-    Raises:
-        SettingError: `values` is no mapping, a joint is unknown, or a tolerance is no
-            number, negative or not finite.
-    """
+    """Return tolerances in the order of the joints, (n,); 0 where none is given."""
     for name, value in named_settings(f"constraints: {what}", values).items():
         if name not in joints:
             message = unknown_name("joint", name, joints)
@@ -248,11 +226,7 @@ def _check(name: str, value: float) -> None:
 
 
 def _resolved(where: str, wanted: float, default: float) -> float:
-    """Return the tolerance of a goal: `wanted`, the default for 0, or 0 for -1.
-
-    Raises GoalError for other negative numbers and numbers that are not finite; `where`
-    names the tolerance.
-    """
+    """Return the tolerance of a goal: `wanted`, the default for 0, or 0 for -1."""
     if wanted == ERASED:
         return 0.0
     if not (is_finite(wanted) and wanted >= 0):

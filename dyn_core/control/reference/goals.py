@@ -62,15 +62,10 @@ class GoalFeedback(NamedTuple):
 
 @dataclass(eq=False)
 class _Tracked:
-    """A goal that is being followed.
+    """A goal that is being followed, or after `canceled` is only braking.
 
-    Attributes:
-        goal: Identifier under which it was accepted.
-        motion: Trajectory that the controller follows for it.
-        tolerances: Tolerances that it is checked against.
-        drops: Counters of controller resets at its acceptance, in the order of DROPS.
-        canceled: Whether the goal was canceled and is only braking.
-        reason: Why its trajectory was dropped, if the tracker did so; else None.
+    `drops` are the counters of controller resets at its acceptance, in the order of
+    DROPS. `reason` says why the tracker dropped its trajectory, if it did.
     """
 
     goal: Hashable
@@ -208,10 +203,7 @@ class GoalTracker:
         return None
 
     def _drops(self) -> tuple[int, ...]:
-        """Return the counters of controller resets, in the order of DROPS.
-
-        These are "stale", "position jumped", "time went back" and "time jumped".
-        """
+        """Return the counters of controller resets, in the order of DROPS."""
         return tuple(self.controller.counters[name] for name in DROPS)
 
     def _leads(self, tracked: _Tracked) -> bool:
@@ -220,13 +212,9 @@ class GoalTracker:
         return tracked.motion in (follower.running, follower.pending)
 
     def _brake(self, tracked: _Tracked) -> None:
-        """Brake the reference for a canceled goal.
+        """Brake the reference for a canceled goal; this becomes the goal's motion.
 
-        The braking motion becomes the goal's motion. A goal that waits for the end of
-        this one gets a reason why it will not begin.
-
-        Args:
-            tracked: Goal whose trajectory is running.
+        A goal that waits for the end of this one gets a reason why it will not begin.
         """
         self._drop_waiting("the trajectory before it was canceled")
         self.controller.stop("stopped: canceled")
@@ -238,16 +226,11 @@ class GoalTracker:
         """Return the outcome of a goal in this cycle, or None if it continues.
 
         It succeeds once its trajectory has ended and the goal tolerances are met. A
-        goal that the controller no longer follows (stop, disabled, stale state, other
-        trajectory) is aborted with INVALID_GOAL, see `_interruption`. If a path
-        tolerance is violated, or a goal tolerance is still violated after goal_time (0:
-        no limit), the robot brakes, see `_aborted`; the code names the tolerance. A
-        canceled goal has its outcome, code SUCCESSFUL, when its braking motion has
-        ended or is interrupted, at once if it has none.
-
-        Args:
-            tracked: Goal.
-            t: Time of receipt of the state, or time of the watchdog [s].
+        goal that the controller no longer follows is aborted with INVALID_GOAL, see
+        `_interruption`. If a path tolerance is violated, or a goal tolerance still
+        after goal_time (0: no limit), the robot brakes, see `_aborted`. A canceled goal
+        has its outcome, SUCCESSFUL, when its braking motion has ended or is
+        interrupted.
         """
         motion, c = tracked.motion, self.controller
         reason = self._interruption(tracked, t)
@@ -282,46 +265,29 @@ class GoalTracker:
         """Brake and hold the robot; return the outcome "aborted" of a goal.
 
         The robot brakes from its measured state: a reference that remained on the
-        trajectory would continue to pull it there. A waiting goal will not begin; its
-        own outcome follows.
-
-        Args:
-            tracked: Goal.
-            code: Its result code.
-            sentence: Explanation.
+        trajectory would continue to pull it there. A waiting goal will not begin.
         """
         self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
         self._hold(f"stopped: {sentence}")
         return GoalOutcome(tracked.goal, "aborted", code, sentence)
 
     def _hold(self, why: str) -> None:
-        """Brake from the measured state and hold; requires a state.
-
-        Args:
-            why: Outcome that the listeners of dropped trajectories are called with.
-        """
+        """Brake from the measured state, which must exist; tell listeners `why`."""
         c = self.controller
         assert c.q is not None and c.qd is not None
         c.follower.take(c.q, c.samples.rate, why)
         c.stop(why)
 
     def _drop_waiting(self, reason: str) -> None:
-        """Record in the pending goal the reason why it will not begin.
-
-        Nothing happens if no goal is pending.
-        """
+        """Record in the pending goal, if any, the reason why it will not begin."""
         for tracked in self.tracked:
             if tracked.motion is self.controller.follower.pending:
                 tracked.reason = reason
 
     def _end_stale(self) -> list[GoalOutcome]:
-        """Hold the measured position if the last command is stale.
+        """Hold the measured position, and abort goals, if the last command is stale.
 
         A goal with a goal_time is waited for: its tolerance decides within this time.
-        The listeners of trajectories are called.
-
-        Returns:
-            Outcomes of the goals that are aborted by it, code GOAL_TOLERANCE_VIOLATED.
         """
         c = self.controller
         if not self._ended():
@@ -347,8 +313,7 @@ class GoalTracker:
     def _ended(self) -> bool:
         """Return whether the robot holds the end of a trajectory, and none is pending.
 
-        `last` is updated: it becomes the running trajectory, and None for a braking
-        motion or if the robot no longer holds its end.
+        `last` is updated: None for a braking motion or if the end is no longer held.
         """
         c = self.controller
         running, last = c.follower.running, self.last
@@ -362,26 +327,16 @@ class GoalTracker:
         return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
-        """Return the outcome "aborted" with the code INVALID_GOAL; no other effect.
-
-        Args:
-            tracked: Goal.
-            reason: Sentence of the outcome.
-        """
+        """Return the outcome "aborted" with the code INVALID_GOAL; no other effect."""
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
         """Return the reason why the controller does not follow a goal, or None.
 
         A stop, a disabled controller, a stale state (not while the clock is paused) and
-        a reset since its acceptance are reasons for any goal, also one that waits, has
-        ended or is canceled. A trajectory that was replaced or dropped is one for a
-        goal that is not canceled, also if the reference rests where one ends that never
-        began. Otherwise None: it waits, runs, or holds its end.
-
-        Args:
-            tracked: Goal.
-            t: Present time [s].
+        a reset since its acceptance are reasons for any goal. A replaced or dropped
+        trajectory is one for a goal that is not canceled, also if the reference rests
+        where one ends that never began.
         """
         c, motion = self.controller, tracked.motion
         if c.stopped is not None:

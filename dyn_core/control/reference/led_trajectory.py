@@ -169,12 +169,7 @@ def with_ramps(
 
 
 def _joined(begin: Trajectory, way: Trajectory) -> Trajectory:
-    """Return a ramp followed by the remainder of a lead-in.
-
-    Args:
-        begin: Ramp; it ends on the lead-in.
-        way: Lead-in. If it ends before the ramp, the ramp alone is returned.
-    """
+    """Return a ramp followed by the remainder of the lead-in on which it ends."""
     if begin.duration >= way.duration:
         return begin
     starts, c = way.window(begin.duration, way.duration)

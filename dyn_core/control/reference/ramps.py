@@ -100,12 +100,7 @@ def ramp(
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
     """Return the largest speed of a joint in straight pieces, and the rate's excess.
 
-    The velocity limits determine the permitted excess over 1, between 2e-3 and 1/3; for
-    pieces at rest it is 1/3.
-
-    Args:
-        c: Coefficients of the pieces, (k, 6, n); only the velocities c[:, 1] are read.
-        limits: Joint limits.
+    Velocity limits permit an excess over 1 of 2e-3 to 1/3, 1/3 at rest; c is (k, 6, n).
     """
     speeds = np.abs(c[:, 1])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -118,25 +113,13 @@ def _length(excess: float, change: float) -> float:
     """Return the duration of a ramp, in units of speed / acceleration.
 
     The rate rises by change + excess, is constant until the lost time is made up for,
-    and falls by the excess.
-
-    Args:
-        excess: Excess over rate 1, above 0; 0 raises ZeroDivisionError.
-        change: Change of the rate, 1 minus the rate at the ramp's end of rest.
+    and falls by the excess. `change` is 1 minus the rate at the end of rest.
     """
     return excess + change + change**2 / (2 * excess)
 
 
 def _excess(length: float, change: float, most: float) -> float:
-    """Return the excess over rate 1 of a ramp with a given duration.
-
-    The inverse of _length, at most `most`; `most` if the duration is too short.
-
-    Args:
-        length: Duration, in units of speed / acceleration.
-        change: Change of the rate.
-        most: Maximum excess.
-    """
+    """Return the excess of a ramp over rate 1: the inverse of _length, up to `most`."""
     free = length - change
     if free <= math.sqrt(2) * change:
         return most
@@ -148,12 +131,8 @@ def _run_through(
 ) -> Trajectory:
     """Return straight pieces traversed at a rate that is piecewise linear in time.
 
-    Args:
-        starts: Start times of the pieces, (k,) [s].
-        c: Coefficients of the pieces, (k, 6, n).
-        times: Breakpoints of the rate, on the same clock, from starts[0] on [s]; the
-            result begins at the first and ends at the last.
-        rates: Rate at each breakpoint; the mean rate over all of them is 1.
+    The result begins and ends with `times`, the breakpoints of `rates`, from starts[0]
+    on. The mean rate over all of them is 1. `c` is (k, 6, n).
     """
     spans = np.diff(times)
     slopes = np.diff(rates) / np.where(spans > 0, spans, 1.0)

@@ -185,12 +185,7 @@ class Trajectory:
         return c.transpose(1, 0, 2)
 
     def _fill(self, c: np.ndarray, first: slice, last: slice) -> None:
-        """Write the coefficients of some pieces into `c`.
-
-        Args:
-            c: Zeros, (6, pieces, n); overwritten.
-            first, last: Slices of the points at which the pieces begin and end.
-        """
+        """Write the pieces from points first to last into zeros c, (6, pieces, n)."""
         T = (self.times[last] - self.times[first])[:, None]
         c[0] = p0 = self.q[first]
         d = self.q[last] - p0
@@ -338,10 +333,8 @@ def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
 def _times(times: Any) -> np.ndarray:
     """Return the times of the points as an array, (k,).
 
-    Raises:
-        TrajectoryError: There are no points or more than MOST_POINTS (100,000), or
-            times are no numbers, or not finite, >= 0, strictly increasing and at most
-            LONGEST (86,400 s).
+    TrajectoryError unless they are 1 to MOST_POINTS numbers, finite, >= 0, strictly
+    increasing and at most LONGEST.
     """
     try:
         t = np.array(times, float)
@@ -369,11 +362,7 @@ def _times(times: Any) -> np.ndarray:
 
 
 def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the index in `names` of each joint, in the order of `joints`.
-
-    Raises:
-        TrajectoryError: `names` has unknown, missing or repeated joints.
-    """
+    """Return the index in `names` of each of `joints`; refuse names that differ."""
     names = list(names)
     known, named = set(joints), set(names)
     unknown = [name for name in names if name not in known]
@@ -391,10 +380,7 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN (12) names joined by commas.
-
-    If there are more names, the number of all is added.
-    """
+    """Return the first SHOWN (12) names joined by commas; of more, also how many."""
     more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
@@ -402,19 +388,7 @@ def _listed(names: Sequence[str]) -> str:
 def _ordered(
     what: str, rows: Any, t: np.ndarray, order: list[int], joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return rows in the joint order of the controller, (k, n); None if all are empty.
-
-    Args:
-        what: Name of the quantity for messages.
-        rows: One row of numbers per point.
-        t: Times of the points, (k,).
-        order: Column of `rows` for each joint, in the order of `joints`.
-        joints: Joints of the controller, for messages.
-
-    Raises:
-        TrajectoryError: The number or length of rows is wrong, or a number is not
-            finite.
-    """
+    """Return rows in the controller's joint order, (k, n); None if all are empty."""
     checked = point_rows(what, rows, len(order))
     if not checked.size:
         return None

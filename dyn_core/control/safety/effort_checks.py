@@ -175,16 +175,11 @@ class Safety:
         return self._limited(tau)
 
     def _of_law(self, t: float, law: Effort) -> np.ndarray:
-        """Return the law's effort within limits and slew rate, (nv,).
+        """Return the law's effort within limits and slew rate, (nv,), stored in `good`.
 
-        It is stored in `good`. If the effort cannot be computed or is not finite, the
-        result is the previous `good`; after more than last_good_cycles such cycles in a
-        row a stop is set, too. A disagreement of the shadow sets a stop; the effort is
-        returned nevertheless.
-
-        Args:
-            t: Time [s].
-            law: Function that returns the effort of the control law, (nv,).
+        If it cannot be computed or is not finite, it is the previous `good`; after more
+        than last_good_cycles such cycles in a row a stop is set, too. A disagreement of
+        the shadow sets a stop; the effort is returned nevertheless.
         """
         tau = self._finite(law)
         if tau is None:
@@ -202,14 +197,7 @@ class Safety:
         return self.good.copy()
 
     def _doubt(self, tau: np.ndarray) -> str | None:
-        """Return the reason why the shadow stops an effort, or None.
-
-        None without a shadow, or if its setting `stop` is False; a disagreement is
-        counted even then.
-
-        Args:
-            tau: Effort of the control law, (nv,) [N·m | N].
-        """
+        """Return why the shadow stops an effort, or None; count any disagreement."""
         if self.shadow is None:
             return None
         doubt = self.shadow.disagreement(tau)
@@ -228,14 +216,8 @@ class Safety:
     ) -> str | None:
         """Return the reason why an effort must not be sent, or None.
 
-        Checks for oscillation, then against the envelope, whose reason ends with the
-        clause of `pause`. A check that raises is a reason.
-
-        Args:
-            t: Time [s].
-            q, qd: Joint position and velocity, (nv,).
-            tau: Effort that is about to be sent, (nv,).
-            error: Function that returns the tracking error, (nv,).
+        It checks for oscillation, then against the envelope, whose reason ends with the
+        clause of `pause`. A check that raises is a reason. error() is (nv,).
         """
         oscillation = self._oscillation(t)
         if self.envelope is None or oscillation is not None:
@@ -275,17 +257,11 @@ class Safety:
     ) -> np.ndarray:
         """Return the effort of the stop in force, (nv,); zeros if there is none.
 
-        Stop zero: zeros. Stop ramp: gravity compensation with braking during stop_time,
-        then zeros; the first such effort is not limited in its rate. Stop hold: the
-        law's effort, which the shadow checks in each cycle, and `_fault` after
-        stop_time, when the robot should be at rest. A fault, or an effort that is not
-        finite, turns a stop hold into zero.
-
-        Args:
-            t: Time [s].
-            q, qd: Joint position and velocity, (nv,).
-            error: Function that returns the tracking error, (nv,).
-            law: Function that returns the law's effort, used by a stop of kind hold.
+        Stop ramp: gravity compensation with braking during stop_time, then zeros; the
+        first such effort is not limited in its rate. Stop hold: the law's effort, which
+        the shadow checks in each cycle, and `_fault` after stop_time, when the robot
+        should be at rest. A fault, or an effort that is not finite, turns a stop hold
+        into zero.
         """
         stop = self.running
         if stop is None:
@@ -311,11 +287,7 @@ class Safety:
         return self.zero.copy()
 
     def _finite(self, compute: Effort) -> np.ndarray | None:
-        """Return the result of `compute` as an effort, (nv,), or None.
-
-        None, with `failure` set, if it raises, has an imaginary part other than zero or
-        a wrong shape, or is not finite.
-        """
+        """Return a finite effort, (nv,), of `compute`; else None, and set `failure`."""
         try:
             result = np.asarray(compute())
             if np.iscomplexobj(result) and result.imag.any():
@@ -331,10 +303,7 @@ class Safety:
         return None
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
-        """Return an effort, (nv,), clipped to [-limit, limit]; itself if it is within.
-
-        An effort that was clipped is counted.
-        """
+        """Return an effort clipped to its limits, and counted; itself if within."""
         # For a few joints, lists are several times faster than arrays.
         for x, limit in zip(tau.tolist(), self.limit.tolist(), strict=True):
             if not -limit <= x <= limit:
@@ -347,14 +316,9 @@ class Safety:
     def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
         """Return an effort limited in its rate of change from the last effort, (nv,).
 
-        A single wrong sample that no check refuses thus moves the robot little. Without
-        a last effort tau is returned, and nothing changes. Else, if a joint is limited,
-        the effort is counted, and `_slewing` becomes the time since when each joint is
-        limited, inf where it is not; else `_slewing` becomes None, and tau is returned.
-
-        Args:
-            t: Time [s].
-            tau: Effort, (nv,) [N·m | N].
+        A single wrong sample that no check refuses thus moves the robot little. A
+        limited effort is counted; `_slewing` becomes the time since when each joint is
+        limited, inf where it is not, or None if none is.
         """
         if self.sent is None:
             return tau
@@ -379,9 +343,8 @@ class Safety:
         """Return a sentence on a joint whose effort oscillates, or None.
 
         From one limit to the other an effort takes 2 limit / slew at its largest rate.
-        A law that demands this rate for more than 1.4 times as long oscillates. A
-        law that saturates meanwhile moves the robot, which the envelope detects. `t` is
-        the present time [s].
+        A law that demands this rate for more than 1.4 times as long oscillates. A law
+        that saturates meanwhile moves the robot, which the envelope detects.
         """
         if self._slewing is None:
             return None
@@ -396,8 +359,5 @@ class Safety:
 
 
 def _rank(kind: str) -> int:
-    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold.
-
-    ValueError for another kind.
-    """
+    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold."""
     return STOPS.index(kind)

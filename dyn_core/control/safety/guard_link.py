@@ -117,11 +117,10 @@ class GuardLink:
             self._end(guard)
 
     def _end(self, guard: KnownGuard) -> None:
-        """Process the last beat of a guard: no further one is expected.
+        """Process the last beat of a guard: it is forgotten, but for a stop in force.
 
-        The guard is forgotten unless its stop is in force; no beat of it is awaited
-        after a suspension. If a guard is required, and all others have ended or fallen
-        silent, `fault` is set, unless it was set before.
+        If a guard is required, and all others have ended or fallen silent, `fault` is
+        set.
         """
         guard.confirmed = True
         if guard.latch is None:
@@ -146,14 +145,11 @@ class GuardLink:
         """Extend deadlines after this process, or its thread, was suspended.
 
         The suspension is recognised by the time since the previous call; the first call
-        counts as one. After more than LATE (20 ms) a guard's deadline that has passed
-        is extended to GRACE (100 ms) from now, once for each beat. After more than
-        longest_pause all guards but ended ones become unconfirmed: queued beats may be
-        older than a guard's stop, and only a beat received BEAT (50 ms) after the pause
-        was certainly sent after it.
-
-        Args:
-            t: Present time, monotonic [s].
+        counts as one. After more than LATE a guard's deadline that has passed is
+        extended to GRACE from now, once for each beat. After more than longest_pause
+        all guards but ended ones become unconfirmed: queued beats may be older than a
+        guard's stop, and only one received BEAT after the pause was certainly sent
+        after it.
         """
         pause, self._looked = t - self._looked, t
         if pause > self.longest_pause:
@@ -334,12 +330,9 @@ class GuardStop:
         """Stop the controller as the link requires, or end a stop that was reset.
 
         A guard's stop of kind zero replaces weaker stops. When it is reset, the
-        controller's stop is reset only if it had no stop before and none of another
-        cause since. A new fault stops as set by on_violation. Zero effort is sent once
-        when a guard's stop begins, and at a new fault if the stop is then of kind zero.
-
-        Args:
-            t: Present time, monotonic [s].
+        controller's stop is reset only if it had none before and none of another cause
+        since. Zero effort is sent once when a guard's stop begins, and at a new fault
+        if the stop is then of kind zero.
         """
         link, safety = self.link, self.controller.safety
         stop = safety.running

@@ -63,13 +63,7 @@ class Health:
         controller.listeners.append(self._on_end)
 
     def _on_end(self, trajectory: Trajectory, outcome: str) -> None:
-        """Record the outcome of a trajectory; a listener of the controller.
-
-        Args:
-            trajectory: Trajectory that ended; not used.
-            outcome: "reached" adds 1 to `reached`, "replaced" changes nothing; any
-                other, such as "dropped: ...", is stored in `dropped`.
-        """
+        """Record the outcome of a trajectory; "replaced" changes nothing."""
         self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
             self.dropped, self._dropped_since = outcome, -1.0
@@ -136,13 +130,7 @@ class Health:
         return [*started, *ended]
 
     def _state(self, t: float) -> Condition:
-        """Return the condition that describes the controller's activity.
-
-        Always one, the first that holds, here by level and key: ERROR stopped; STALE no
-        state; that of _silent if the state is stale; WARN disabled, alternate (states
-        jump as those of two robots) or waiting; OK ok, whose message says what the
-        robot does. `t` is the present time [s].
-        """
+        """Return the first condition that describes the controller's activity."""
         controller = self.controller
         if controller.stopped is not None:
             return Condition(ERROR, "stopped", controller.idle)
@@ -165,11 +153,7 @@ class Health:
         return Condition(OK, "ok", f"holding{wait}")
 
     def _silent(self, t: float) -> Condition:
-        """Return the condition for stale states at time t [s].
-
-        It is WARN, key "paused", if the clock is paused, else ERROR, key "stale". The
-        message of the latter says if states come whose stamp stands still.
-        """
+        """Return the condition for stale states: a WARN if the clock is paused."""
         samples = self.controller.samples
         if samples.paused:
             return Condition(WARN, "paused", PAUSED)
@@ -178,16 +162,7 @@ class Health:
         return Condition(ERROR, "stale", f"joint state is stale{why}")
 
     def _events(self, t: float) -> list[Condition]:
-        """Return the conditions that counters show within the last second.
-
-        ERROR for torques not finite, key "not finite"; WARN, keys "time went back",
-        "time jumped", "position jumped", "shadow" (it disagrees), and "saturated":
-        efforts at their limits in more than half of the cycles; empty if there are
-        none. The counters are stored for later calls.
-
-        Args:
-            t: Time [s].
-        """
+        """Return what counters show in the last second; store them for later calls."""
         controller, counters = self.controller, self.controller.counters
         cycles = controller.safety.cycles
         self._before.append((t, cycles, Counter(counters)))
@@ -224,10 +199,7 @@ class Health:
         return seen
 
     def _settings(self) -> list[Condition]:
-        """Return WARN conditions of raised effort limits, and gains near their bounds.
-
-        Their keys are "raised limits" and "gains". Empty if there are none.
-        """
+        """Return WARNs of raised effort limits, and of gains near their bounds."""
         controller = self.controller
         raised = raised_limits(controller.model, controller.limit)
         seen = [Condition(WARN, "raised limits", "; ".join(raised))] if raised else []
@@ -235,11 +207,7 @@ class Health:
         return seen + ([Condition(WARN, "gains", "; ".join(near))] if near else [])
 
     def _tracking(self) -> list[Condition]:
-        """Return a WARN condition if a joint is far from its reference, else [].
-
-        Far is more than large_error; the condition names the farthest joint. Its key is
-        "large error".
-        """
+        """Return a WARN on the joint farthest from its reference, above large_error."""
         error = np.abs(self.controller.error)
         if error.max(initial=0.0) <= self.large_error:
             return []
@@ -249,14 +217,7 @@ class Health:
         return [Condition(WARN, "large error", message)]
 
     def _trajectory(self, t: float) -> list[Condition]:
-        """Return a condition if the last trajectory was dropped; else empty.
-
-        The condition is a WARN, key "dropped". It lasts for 10 s from its first report,
-        or until the next trajectory; then `dropped` becomes None.
-
-        Args:
-            t: Time [s].
-        """
+        """Return a WARN if the last trajectory was dropped, for 10 s; else []."""
         if self.dropped is None:
             return []
         if self._dropped_since < 0:

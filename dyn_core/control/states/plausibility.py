@@ -416,14 +416,7 @@ class LongMotion:
         self.rows.by_velocity[:] = self.rows.gap[:] = 0.0
 
     def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
-        """Return the error for a disagreement.
-
-        Args:
-            j: Index of the joint.
-            moved: Displacement by positions [rad | m].
-            said: Displacement by velocities [rad | m].
-            seconds: Duration of the disagreement [s].
-        """
+        """Return the error for displacements by positions and velocities (`said`)."""
         return StateError(
             f"joint '{self.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by its"
             f" positions, and by {said:.6g} by its velocities; believed: a difference"
@@ -436,12 +429,6 @@ class LongMotion:
 def _sentences(
     joints: tuple[str, ...], which: np.ndarray, said: str
 ) -> tuple[str, ...]:
-    """Return "joint NAME ..." with the text `said` for each joint marked by `which`.
-
-    Args:
-        joints: Names.
-        which: Mask of the joints, (joints,); ValueError for another size.
-        said: Text behind the name.
-    """
+    """Return "joint NAME ..." with the text `said` for each joint marked by `which`."""
     pairs = zip(joints, which, strict=True)
     return tuple(f"joint '{name}' {said}" for name, named in pairs if named)

@@ -168,12 +168,7 @@ class PartMerger:
     def _drop_distant(self, t: float, stamp: float | None) -> None:
         """Drop parts too far in time from the newest one, then raise a SettingError.
 
-        Nothing happens if there are none. Too far is `spread` or more between the times
-        of receipt or between the stamps, or one part with a stamp and one without.
-
-        Args:
-            t: Time of receipt of the newest part [s].
-            stamp: Its time stamp [s]; None if there is none.
+        Too far is `spread` or more between times or stamps, or only one with a stamp.
         """
         there = ~np.isnan(self._t)
         unstamped = np.isnan(self._stamps)
@@ -205,10 +200,9 @@ class PartMerger:
         )
 
     def _merged(self) -> MergedState:
-        """Return the state merged from the parts, and drop them.
+        """Return the state merged from the parts, one for each joint, and drop them.
 
-        Requires a part for each joint. A field that a joint's part lacks is left out;
-        time and stamp are the earliest ones, the stamp None if a part has none.
+        A field that a part lacks is left out; time and stamp are the earliest ones.
         """
         stamp = None if np.isnan(self._stamps).any() else float(self._stamps.min())
         fields = {k: v.copy() for k, v in self._values.items() if self._has[k].all()}
@@ -218,12 +212,7 @@ class PartMerger:
 
 
 def _field(what: str, values: Any, count: int) -> np.ndarray | None:
-    """Return the values of a field as an array, (count,); None if there are none.
-
-    Raises:
-        ShapeError: The field has another number of entries; `what` names it.
-        ValueError, TypeError: They are no numbers.
-    """
+    """Return the values of a field, (count,); None if there are none."""
     array = np.asarray(values, float)
     if array.size == 0:
         return None

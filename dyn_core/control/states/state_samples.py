@@ -284,15 +284,9 @@ class Samples:
     ) -> int:
         """Compare a state with bounds and the last valid state; return its fault bits.
 
-        The bits are those of compare_states: 1 not finite, 2 out of bounds, 4 a jump, 8
-        positions and velocities that disagree. It also writes the result of the
-        comparison to the arrays `_rows`. For the same objects self.q and q as in the
-        previous call its bits are returned, whatever the other arguments are.
-
-        Args:
-            t: Time of receipt [s].
-            q, qd: Positions and velocities, (n,).
-            stamp: Time stamp [s] or None.
+        Bits are those of compare_states, whose result is written to `_rows`. For the
+        same objects self.q and q as before its bits are returned, whatever the other
+        arguments are.
         """
         before, after, faults = self._compared
         if self.q is before and q is after:
@@ -404,13 +398,8 @@ class Samples:
     def _elapsed(self, t: float, stamp: float | None) -> float:
         """Return the time since the last valid state, which must exist [s].
 
-        The difference of stamps, if both states have one and it is not larger than the
-        time between arrivals plus state_timeout; else the time between arrivals, at
-        least the mean period.
-
-        Args:
-            t: Time of receipt [s].
-            stamp: Time stamp [s] or None.
+        It is by stamps, if both states have one and it is at most the time between
+        arrivals plus state_timeout; else by arrivals, at least the mean period.
         """
         assert self.seen is not None
         arrived = t - self.seen
@@ -423,16 +412,8 @@ class Samples:
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a low-pass filtered velocity from the last two positions, (n,).
 
-        It is zero without a previous state, if t is not later than its arrival, or if q
-        has another size, which `checked` refuses.
-
-        Args:
-            t: Time of receipt [s].
-            q: Positions, (n,).
-
-        Raises:
-            ShapeError: The rules require velocities (`differentiate` is False); the
-                refusal is counted as "velocity missing".
+        It is zero without a previous, earlier state, or if `checked` refuses the size
+        of q. ShapeError, which is counted: the rules require velocities.
         """
         n = len(self.joints)
         if not self.rules.differentiate:
@@ -534,10 +515,7 @@ class Samples:
         return f"; the control loop paused for {duration:.2f} s, {after}"
 
     def _note_jump(self, t: float) -> None:
-        """Count a jump at time t [s] in `jumps`.
-
-        If no other jump came within the last state_timeout, counting starts again at 1.
-        """
+        """Count a jump in `jumps`, from 1 if none came within a state_timeout."""
         row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
         self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
 
@@ -579,9 +557,8 @@ class Samples:
     def _measure(self, dt: float) -> None:
         """Update mean_period and recent_period with a time dt between two states [s].
 
-        The first is the mean of all times for the first 100 states, then an exponential
-        mean; the second as in the class. Times above state_timeout are ignored: they
-        are interruptions.
+        The first is the mean of the first 100 times, then an exponential mean. Times
+        above state_timeout are ignored: they are interruptions.
         """
         if dt > self.rules.state_timeout:
             return

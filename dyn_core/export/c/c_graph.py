@@ -131,13 +131,7 @@ class CGraphs:
 
 
 class _CWriter:
-    """A writer of the Schedule of one Graph.
-
-    Args:
-        graphs: Writer of the source.
-        graph: Graph.
-        inputs, outputs: Memory of its inputs and outputs.
-    """
+    """A writer of the Schedule of one Graph; `inputs` and `outputs` are memory."""
 
     def __init__(
         self, graphs: CGraphs, graph: Graph, inputs: CPlace, outputs: CPlace
@@ -155,22 +149,13 @@ class _CWriter:
         self.values: dict[int, CValue] = {}
 
     def _end(self, what: str) -> list[str]:
-        """Finish the current function; return its call in a list, or [] if it is empty.
-
-        A new function without statements and values begins.
-
-        Args:
-            what: Part of its name.
-        """
+        """Finish the current function and begin a new one; return its call, or []."""
         lines = self.code.lines
         self._new()
         return [self.graphs.function(what, lines)] if lines else []
 
     def calls(self) -> list[str]:
-        """Write all functions; return the statements that call them in order.
-
-        Raises ValueError if an operation has no form in C.
-        """
+        """Write all functions; return the statements that call them in order."""
         schedule = self.schedule
         calls = self._matrices()
         for k in {*schedule.ends, *schedule.conditions}:
@@ -191,10 +176,7 @@ class _CWriter:
         return calls
 
     def _value(self, k: int) -> CValue:
-        """Return the value of node k in this function: made, constant, or loaded once.
-
-        A loaded value is real, 1.0 or 0.0 for a truth; KeyError if it was not stored.
-        """
+        """Return the value of node k here: made, constant, or loaded once as a real."""
         value = self.values.get(k)
         if value is None:
             node = self.nodes[k]
@@ -215,10 +197,7 @@ class _CWriter:
         return self.code.select(value, self.code.lift(1.0), self.code.lift(0.0))
 
     def _truth(self, k: int) -> CValue:
-        """Return the value of node k as a condition; numbers other than 0 are true.
-
-        NaN is true, too.
-        """
+        """Return node k as a condition; numbers other than 0, NaN too, are true."""
         value = self._value(k)
         return value if value.kind == "truth" else value.compare("ne", 0.0)
 
@@ -227,12 +206,7 @@ class _CWriter:
         self.code.lines.append(f"    {place} = {value.name};")
 
     def _keep(self, results: Iterable[int | None]) -> None:
-        """Write the stores of results that later functions need or that are outputs.
-
-        Args:
-            results: Nodes of the results, each with a value here; None entries are
-                skipped.
-        """
+        """Write the stores of results that later functions need or that are outputs."""
         schedule = self.schedule
         for k in results:
             if k is None:
@@ -246,9 +220,7 @@ class _CWriter:
     def _deliver(self, k: int) -> None:
         """Write the stores of node k to outputs, and its check if it is a condition.
 
-        The check sets the status to the condition's number if the condition does not
-        hold and the status is 0 or a larger number. A number holds unless it is 0; NaN
-        holds.
+        If a condition is 0, its number becomes the status, unless a smaller one is set.
         """
         for index in self.schedule.ends.get(k, ()):
             self._store(self.outputs.entry(index), k)
@@ -261,14 +233,7 @@ class _CWriter:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; its results become values of the current function.
-
-        Args:
-            step: Any step but a loop or a product.
-
-        Raises:
-            ValueError: The operation has no form in C.
-        """
+        """Write an operation, no loop or product; its results become values here."""
         op, x, b = step.op, step.operands, self.code
         if op == "sincos":
             self._sincos(step)
@@ -287,15 +252,7 @@ class _CWriter:
         self.values[step.results[0]] = value
 
     def _number(self, op: str, x: list[CValue]) -> CValue:
-        """Return the result of an operation on real numbers; a comparison's is a truth.
-
-        Args:
-            op: Name of the operation.
-            x: Operands, one to three.
-
-        Raises:
-            ValueError: The operation has no form in C.
-        """
+        """Return the result of an operation on reals; a comparison's is a truth."""
         b = self.code
         if op in FUNCTIONS:
             return b.call(f"{op}{b.numbers.end}", "real", *x)
@@ -314,12 +271,7 @@ class _CWriter:
         raise ValueError(f"operation '{op}' has no form in C")
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines, one call for each angle.
-
-        Args:
-            step: Its operands are angles; its results are sine and cosine of each, None
-                where not used.
-        """
+        """Write sines and cosines, one call for each angle; unused results are None."""
         b = self.code
         for k, angle in enumerate(step.operands):
             x = self._real(angle)
@@ -335,11 +287,7 @@ class _CWriter:
                     self.values[node] = CValue(b, "real", name)
 
     def _matrices(self) -> list[str]:
-        """Write the stores of constants and inputs that are entries of matrices.
-
-        Entries +0.0 are added to `zeros` of the source instead. Return the calls, [] if
-        nothing is stored.
-        """
+        """Store matrices' constants and inputs, +0.0 in `zeros`; return the calls."""
         arrays = self.schedule.arrays
         for k, places in arrays.places.items():
             shape = self.nodes[k].data
@@ -361,13 +309,7 @@ class _CWriter:
         return calls
 
     def _after(self, results: Iterable[int | None]) -> list[str]:
-        """Write copies and outputs of results of a loop or product; return the calls.
-
-        There is one for each function of about 400 statements; [] if none is needed.
-
-        Args:
-            results: Nodes of the results; None entries are skipped.
-        """
+        """Write copies and outputs of results of a loop or product; return calls."""
         calls = []
         for x in results:
             if x is None:
@@ -379,10 +321,7 @@ class _CWriter:
         return calls + self._end("items")
 
     def _product(self, step: ScheduledStep) -> list[str]:
-        """Return the call of a matrix product, then calls that use its results.
-
-        The functions of the latter are written; the operands must be stored already.
-        """
+        """Return the call of a product of stored operands, then calls that use it."""
         shape, _, k = step.data
         a, b, c, to = self.schedule.arrays.places[k]
         first = self.base.base
@@ -399,9 +338,8 @@ class _CWriter:
     def _loop(self, step: ScheduledStep) -> list[str]:
         """Return the calls that store a loop's operands, run it and use its results.
 
-        Slots for its operands are added to `top` of the source. Its results are left
-        there: `schedule.slots` gets their slots. Raises ValueError if an operation has
-        no form in C.
+        Operands get slots in `top` of the source; results stay there, by
+        schedule.slots.
         """
         region, which, _ = step.data
         state = CSlots(self.graphs.top)
@@ -417,17 +355,10 @@ class _CWriter:
         return [*calls, *self._after(step.results)]
 
     def _rounds(self, region: Region, state: CSlots) -> list[str]:
-        """Return the statements of a loop, with its condition and body.
+        """Return the statements of a loop; add the functions of its condition and body.
 
-        The functions of both are added to the source, and slots to its `top`. The
-        result replaces the initial state in `state`.
-
-        Args:
-            region: The loop: condition, body, width of its state and maximum rounds.
-            state: Slots of its state, then of the values from outside.
-
-        Raises:
-            ValueError: An operation has no form in C.
+        Slots are added to `top` of the source. `state` has the slots of the initial
+        state, which the result replaces, then of the values from outside.
         """
         graphs = self.graphs
         go_on, following = CSlots(graphs.top), CSlots(graphs.top + 1)

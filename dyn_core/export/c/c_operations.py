@@ -359,8 +359,7 @@ class CFunctions:
     def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """Return all helpers by name, each before the helpers that use it.
 
-        A value has the names of the helper's functions, without prefix, and its C code,
-        with prefix.
+        A value has its functions' names without prefix, and its C code with prefix.
         """
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
@@ -394,13 +393,7 @@ class CFunctions:
         return self._named("\n".join([f"static {head}", "{", *lines, "}", ""]))
 
     def _function(self, name: str) -> str:
-        """Return the C code of a float64 function of float64_functions.FUNCTIONS.
-
-        It takes x and returns the result; atan2 takes (y, x).
-
-        Args:
-            name: Name of the function, such as tanh.
-        """
+        """Return the C code of a function of FUNCTIONS, of x or, for atan2, (y, x)."""
         b = self._code()
         names = ["y", "x"] if name == "atan2" else ["x"]
         result = float64_functions.FUNCTIONS[name](
@@ -471,11 +464,7 @@ class CFunctions:
         return self._text(head, lines)
 
     def _fma(self) -> str:
-        """Return the C code of PREFIX_fma(x, y, z) of doubles.
-
-        It is an instruction or the code of fused.py, which has the helper
-        PREFIX_fma_scaled; the C preprocessor chooses.
-        """
+        """Return C code of PREFIX_fma of doubles: an instruction or from fused.py."""
         b, head = (
             self._code(is_fused=False),
             "double P_{}(double x, double y, double z)",
@@ -503,15 +492,9 @@ class CFunctions:
     def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
         """Return C code of the multiply-add: the instruction, or `definitions`.
 
-        The preprocessor chooses: a macro PREFIX_fma or PREFIX_fmaf calls the function
-        of the C library where compilers make it an instruction.
-
-        Args:
-            end: Suffix of the function of the C library, "" or "f".
-            bits: Minimum register size on RISC-V [bits].
-            arm: Bit of __ARM_FP for this precision.
-            definitions: C code of functions of that name, with what they call, for
-                compilers without the instruction.
+        The preprocessor chooses: a macro calls fma or fmaf (`end`) of the C library
+        where compilers make it an instruction: `bits` is the minimum register size on
+        RISC-V, `arm` the bit of __ARM_FP.
         """
         macro = "FP_FAST_FMA" + end.upper()
         test = _HARDWARE.format(end.upper(), bits, arm)
@@ -541,10 +524,7 @@ def _minus(numbers: CNumbers) -> str:
 
 
 def _sqrt(numbers: CNumbers) -> str:
-    """Return the C code of the square root, with an instruction for known compilers.
-
-    Elsewhere it calls sqrt or sqrtf of <math.h>. P_ stands for the prefix of names.
-    """
+    """Return C code of the square root, instruction or <math.h>; P_ is the prefix."""
     double = numbers is DOUBLE
     return _SQRT.format(
         real=numbers.real,
@@ -560,10 +540,9 @@ def _sqrt(numbers: CNumbers) -> str:
 
 
 def _floor(numbers: CNumbers) -> str:
-    """Return the C code of a function that rounds down to an integer.
+    """Return the C code of a function that rounds down to an integer; P_ is the prefix.
 
-    From 2**52 (float: 2**23) on all numbers are integers and returned as they are, and
-    so are infinities and NaN. P_ stands for the prefix of names.
+    From 2**52 (float: 2**23) on all numbers are integers and returned as they are.
     """
     large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
     return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)

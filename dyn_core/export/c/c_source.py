@@ -158,15 +158,11 @@ def write_c(
 
 
 def _entry(interface: Interface, body: list[str]) -> str:
-    """Return the C code of the exported function.
+    """Return the C code of the exported function, which runs the statements `body`.
 
-    It runs some statements. If the interface says so, it then checks for NaN and
-    infinity: inputs set the status -1 whatever it was, results -2 where it is 0. It
-    sets all outputs to NaN if the status is not 0.
-
-    Args:
-        interface: Interface of the export.
-        body: Statements that compute the outputs and the status.
+    If the interface says so, it then checks for NaN and infinity: inputs set the status
+    -1 whatever it was, results -2 where it is 0. All outputs become NaN if the status
+    is not 0.
     """
     real, prefix = interface.real, interface.prefix
     arguments = f"const {real} *const *in, {real} *const *out, void *scratch"

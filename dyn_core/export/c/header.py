@@ -115,8 +115,7 @@ def _about(x: Interface, exact: bool) -> str:
 def _coordinates(x: Interface) -> list[str]:
     """Return the lines, without comment marks, that list the entries of q and qd.
 
-    There is one list if positions and velocities have the same names, no line for a
-    system without coordinates. Units are shown only in a list where they differ.
+    Equal names make one list. Units are shown only in a list where they differ.
     """
     rates = tuple(f"{unit}/s" for unit in x.velocity_units)
     groups = [("q", x.positions, x.position_units), ("qd", x.velocities, rates)]
@@ -135,16 +134,7 @@ def _coordinates(x: Interface) -> list[str]:
 
 
 def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
-    """Return lines of parts joined by commas, of at most _WIDTH (84) characters.
-
-    No part is broken; a longer one makes a longer line.
-
-    Args:
-        head: Text before the parts.
-        parts: Parts of the list.
-        indent: Indentation of all lines but the first.
-        end: Text after the parts.
-    """
+    """Return lines, at most _WIDTH long, of parts joined by commas; none is broken."""
     text = head + ", ".join(part.replace(" ", "\0") for part in parts) + end
     lines = wrap(
         text, _WIDTH, subsequent_indent=indent, break_long_words=False,
@@ -154,11 +144,7 @@ def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> lis
 
 
 def _unit(x: Interface, port: PortInterface) -> str:
-    """Return the unit of a port.
-
-    Of alternatives such as "rad | m", the unit of this robot is chosen if all its
-    joints have the same one.
-    """
+    """Return the unit of a port; of alternatives the one that all joints have."""
     units = set(x.position_units if "nq" in port.axes else x.velocity_units)
     alternatives = port.unit.split(" | ")  # for rotating and sliding joints
     if len(alternatives) == 2 and len(units) == 1 and units <= {"rad", "m"}:
@@ -183,15 +169,7 @@ def _rules(x: Interface) -> str:
 
 
 def _macros(x: Interface, batch: bool) -> list[str]:
-    """Return the #define lines in groups, each behind a comment line as title.
-
-    Of equal names only the first is defined. A group may have a title alone.
-
-    Args:
-        x: Interface of the export.
-        batch: Whether there is a function for rows; if so, its memory and lanes are
-            defined, too.
-    """
+    """Return groups of #define lines, each behind a title; of equal names the first."""
     groups: list[tuple[str, list[tuple[str, object]]]] = [
         (
             "Which robot and algorithm this is",
@@ -235,9 +213,8 @@ def _macros(x: Interface, batch: bool) -> list[str]:
 def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
     """Return groups (title, macros) of the robot's limits; a macro is (name, value).
 
-    Names are LOWER_, UPPER_, VELOCITY_ or EFFORT_ and the coordinate of qd, without
-    PREFIX; values are C texts such as "(-1.5)". Joints without a limit have no macro
-    for it; a kind of limit that no joint has is left out.
+    Names, without PREFIX, are LOWER_, UPPER_, VELOCITY_ or EFFORT_ and the coordinate
+    of qd; values are C texts such as "(-1.5)".
     """
     groups: list[tuple[str, list[tuple[str, object]]]] = []
     for kind, unit in (
@@ -299,16 +276,9 @@ def _message(x: Interface) -> str:
 def _arguments(
     x: Interface, rows: bool
 ) -> tuple[list[str], Sequence[str], Sequence[str]]:
-    """Return the arguments of a call with named ports.
+    """Return declarations of arguments, and C expressions of entries of `in`, `out`.
 
-    Args:
-        x: Interface of the export.
-        rows: Whether the call is for rows, whose arguments are all pointers; in a call
-            for one state, inputs of shape () are numbers.
-
-    Returns:
-        Declarations of the arguments, inputs first, and C expressions of the entries of
-        the tables `in` and `out`.
+    For rows all arguments are pointers, for one state inputs of shape () are numbers.
     """
     named = []
     for port in x.ports:
@@ -326,12 +296,7 @@ def _address(port: PortInterface, rows: bool) -> str:
 
 
 def _tables(x: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
-    """Return C lines that declare the tables `in` and `out` and fill them.
-
-    Args:
-        x: Interface of the export.
-        inputs, outputs: C expressions of their entries.
-    """
+    """Return C lines that declare the tables `in` and `out` and fill them."""
     return [
         f"    const {x.real} *in[{len(inputs) or 1}];",
         f"    {x.real} *out[{len(outputs) or 1}];",
@@ -354,11 +319,7 @@ def _named_call(x: Interface) -> str:
 
 
 def _named_rows(x: Interface) -> str:
-    """Return the C code of PREFIX_rows, for C-order arrays (rows, ...), none shared.
-
-    Arguments are rows, inputs, outputs, status and scratch; it returns how many rows
-    failed.
-    """
+    """Return the C code of PREFIX_rows, for C-order arrays (rows, ...), none shared."""
     named, inputs, outputs = _arguments(x, rows=True)
     head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [

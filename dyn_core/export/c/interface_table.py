@@ -67,11 +67,7 @@ class ExportedName(str):
 
 
 def _values(interface: Interface, batch: bool) -> list[Any]:
-    """Return the values of MEMBERS, the members of dyn_interface in C, in order.
-
-    They are numbers, strings, sequences, ExportedNames of functions, and None where
-    there is no batch function.
-    """
+    """Return the values of MEMBERS, in order; None where there is no batch function."""
     x = interface
     return [
         ABI, x.prefix, x.solver, x.problem, x.robot, x.model_hash, x.kernel_hash,
@@ -151,15 +147,7 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
 
 
 class _TableWriter:
-    """A writer of constants in LLVM IR.
-
-    Args:
-        prefix: Prefix of the names of constants.
-        section: Section of arrays in the object; empty: the default section.
-
-    Attributes:
-        lines: Definitions written so far.
-    """
+    """A writer of constants in LLVM IR to `lines`, arrays in `section` if given."""
 
     def __init__(self, prefix: str, section: str) -> None:
         self.prefix, self.lines = prefix, list[str]()
@@ -169,12 +157,7 @@ class _TableWriter:
     def field(self, value: Any) -> str:
         """Return a member with its type, such as "i64 3" or "ptr @.name".
 
-        Strings and lists are defined as constants in `lines`; None and an empty list
-        are null pointers.
-
-        Args:
-            value: Integer (no bool), string, ExportedName, sequence of such values of
-                one type, or None.
+        Strings and lists are defined in `lines`; None and an empty list are null.
         """
         if value is None:
             return "ptr null"
@@ -196,11 +179,7 @@ class _TableWriter:
         return self._array(rows)
 
     def _array(self, fields: Sequence[str]) -> str:
-        """Define an array in `lines`; return its name, with @, or "null" for no field.
-
-        Args:
-            fields: Entries with their type, all of one type.
-        """
+        """Define an array of fields of one type; return its name, with @, or null."""
         if not fields:
             return "null"
         kind = "ptr" if fields[0].startswith("ptr") else "i64"
@@ -214,10 +193,7 @@ class _TableWriter:
         return name
 
     def _string(self, text: str) -> str:
-        """Define a zero-terminated string, in UTF-8; return its name, with @.
-
-        Equal strings share one.
-        """
+        """Define a string, zero-terminated, once for equal ones; return its @name."""
         if text not in self._strings:
             name = f"@.{self.prefix}_{len(self.lines)}"
             data = "".join(f"\\{byte:02X}" for byte in (*text.encode(), 0))

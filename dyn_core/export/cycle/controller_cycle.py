@@ -89,15 +89,7 @@ _RESULTS = (
 
 
 def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
-    """Return the Signature of a cycle.
-
-    Its inputs are the inputs of the law and the ports of the controller.
-
-    Args:
-        name: Name of the cycle.
-        law: Signature of its law.
-        meaning: Meaning of the law's effort.
-    """
+    """Return the Signature of a cycle, of the ports of its law and the controller."""
     return Signature(
         name,
         (*law.inputs, *_LIVE),
@@ -280,15 +272,7 @@ def control_cycle(
 
 
 def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
-    """Return the attributes of Rules or bounds that differ from usual ones.
-
-    They are by the attribute's name alone.
-
-    Args:
-        name: rules, bounds or state_bounds; used for None only.
-        part: Rules, Bounds or StateBounds. For None the result is {name: None}.
-        usual: An object of the same class with the usual values.
-    """
+    """Return the attributes that differ from usual ones; for None {name: None}."""
     if part is None:
         return {name: None}
     values, default = vars(part), vars(usual)
@@ -425,16 +409,7 @@ def _settings(
 ) -> Settings:
     """Return the settings that become constants of the kernel.
 
-    Args:
-        model, rules: Robot, and rules of the controller, not None.
-        state_bounds: Plausibility bounds of states, or None.
-        bounds: Bounds of the envelope, with values in place of defaults, or None.
-        limit: Effort limits (nv) [N·m | N].
-        slew: Maximum rates of the efforts (nv) [N·m/s | N/s].
-        wrap: Names of joints whose errors are wrapped.
-
-    Raises:
-        SettingError: on_violation is "hold", or a bound is not valid.
+    `bounds` has values in place of defaults. An on_violation of "hold" is refused.
     """
     if rules.on_violation == "hold":
         valid = "valid in a kernel: zero, ramp, auto"

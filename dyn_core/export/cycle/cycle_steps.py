@@ -230,9 +230,8 @@ class Cycle:
     def _read(self, request: Any) -> None:
         """Set `asks`, `resets` and `disabled` from the number of a request.
 
-        `asks` is the number of the stop that is requested: 0 none (also for reset and
-        disable), 1 ramp or 2 zero; unknown numbers mean zero. The others are
-        conditions: whether the request is reset (3), or disable (4).
+        `asks` is 0 none (also for reset 3, disable 4), 1 ramp, or 2 zero, also if
+        unknown.
         """
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
@@ -242,8 +241,7 @@ class Cycle:
     def _take_request(self) -> None:
         """End a stop if `resets` holds, or start the stop `asks`, as set by _read.
 
-        A stop replaces a weaker one only, with the fault "request"; a reset also clears
-        the fault and the history of states and efforts.
+        A reset also clears the fault and the history of states and efforts.
         """
         resets = self.resets
         self.stop = where(resets, NONE, self.stop)
@@ -258,12 +256,11 @@ class Cycle:
         `new` holds if the state is accepted. `waits` holds with `new` while there are
         too few good states, jumps persist or time went back, and also without it if
         time is not finite or the controller is disabled. `acts` holds if `new` does
-        without `waits`, `broke` if the history of states is reset, here or by the
-        request RESET. An accepted state becomes q and qd, unless time went back. `rate`
-        becomes its velocity (nv,), see _rate, or qd if there is no usable previous
-        state. The history of states and efforts is reset after a jump of position or
-        time, or a late state; while waiting, the history of efforts, unless the time is
-        not finite.
+        without `waits`, `broke` if the history of states is reset, here or by RESET. An
+        accepted state becomes q and qd, unless time went back; `rate` is its velocity,
+        see _rate. The history of states and efforts is reset after a jump of position
+        or time, or a late state; while waiting, that of efforts, unless the time is not
+        finite.
         """
         rules, t, new = self.rules, self.t, self.new
         heard = self.heard > 0.0
@@ -308,15 +305,7 @@ class Cycle:
         self._forget(logical_and(self.waits, self.timed), False)
 
     def _forget(self, when: Any, samples: bool) -> None:
-        """Reset the history of efforts if `when` holds, with `samples` also of states.
-
-        That of efforts: the last good one, the times at the maximum rate, the count of
-        those not finite, and the marks that there was an effort, and a ramp.
-
-        Args:
-            when: Condition.
-            samples: Whether the previous state and the count of good states are reset.
-        """
+        """Reset the history of efforts if `when` holds, with `samples` of states."""
         self.drove = where(when, 0.0, self.drove)
         self.braking = where(when, 0.0, self.braking)
         self.slewed = where(when, self.zero, self.slewed)
@@ -327,15 +316,7 @@ class Cycle:
             self.has = where(when, 0.0, self.has)
 
     def _stop(self, when: Any, kind: Any, fault: Sequence[Any]) -> None:
-        """Start a stop of a kind if `when` holds; an equal or stronger stop remains.
-
-        Sets `stop`, `since` (the time of this cycle), `fault`, `value` and `bound`.
-
-        Args:
-            when: Condition.
-            kind: RAMP (1) or ZERO (2); ZERO is stronger.
-            fault: Number of the fault, value and bound.
-        """
+        """Start a stop if `when` holds, if it is stronger; set number, value, bound."""
         stronger = logical_and(when, self.stop < kind)
         self.stop = where(stronger, kind, self.stop)
         self.since = where(stronger, self.t, self.since)
@@ -344,28 +325,17 @@ class Cycle:
             setattr(self, name, where(stronger, x, getattr(self, name)))
 
     def _silence(self) -> Any:
-        """Condition that the state is stale.
-
-        It holds if a state was ever accepted, also before a reset, the last one is
-        older than rules.state_timeout, and no new one is accepted now.
-        """
+        """Condition that the last accepted state, even before a reset, is too old."""
         age = self.t - self.seen
         silent = logical_and(self.heard > 0.0, self.rules.state_timeout < age)
         return logical_and(silent, logical_not(self.new))
 
     def _of_silence(self, carried: Any, was: Any) -> Any:
-        """Return the effort without a fresh state, (nv,).
-
-        It is `carried`, not scaled, as long as a ramp lasts, then 0.
+        """Return the effort without a fresh state, (nv,): `carried` in a ramp, else 0.
 
         The ramp ends stop_time after the state became stale; in a stop that began
-        earlier, stop_time after its begin. There is no ramp, and the effort is zero at
-        once, if `was` does not hold, or if the stop under way (without a stop,
-        on_stale) is zero.
-
-        Args:
-            carried: Effort of the ramp, (nv,).
-            was: Condition that there was an effort and a good state.
+        earlier, stop_time after its begin. There is none if `was` (there was an effort
+        and a good state) does not hold, or if the stop (without one, on_stale) is zero.
         """
         stopped = self.stop > NONE
         kind = where(stopped, self.stop, self.on_stale)
@@ -377,20 +347,11 @@ class Cycle:
     def _law(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any]:
         """Return the law's effort, limited, and whether it exceeded an effort limit.
 
-        An effort that is not finite is replaced by the last good one. May start a stop:
-        after more than rules.last_good_cycles such efforts in succession, for an
-        oscillation, or outside of the envelope.
-        Sets `bridges`, the condition that the last good effort is used, and updates
-        `last_good`, `failures` and `slewed`.
-
-        Args:
-            tau: Effort of the law (nv).
-            finite: Condition that it, and the inputs of the law, are finite.
-            error: Displacement from position to reference (nv).
-
-        Returns:
-            Effort (nv), and the condition that `tau` is finite and beyond a limit while
-            the law is active.
+        Unless it and the inputs of the law are `finite`, the last good effort is used,
+        and `bridges` holds. May start a stop: after more than rules.last_good_cycles
+        such efforts in succession, for an oscillation, or outside of the envelope.
+        Updates `last_good`, `failures` and `slewed`. `error` is from position to
+        reference.
         """
         rules = self.rules
         runs = logical_and(self.acts, equal(self.stop, NONE))
@@ -425,14 +386,9 @@ class Cycle:
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the condition that an envelope's bound is exceeded, and the worst one.
 
-        The latter is a tuple of its number from 1 on (see fault_names), the value and
-        the bound; zeros for none. The worst has the largest ratio of value to bound; a
-        value that is not finite exceeds its bound, and counts as the largest.
-
-        Args:
-            tau: Effort of this cycle (nv).
-            error: Displacement from position to reference (nv).
-            bounds: Bounds of the envelope.
+        The latter is its number from 1 on (see fault_names), the value and the bound;
+        zeros for none. The worst has the largest ratio of value to bound; a value that
+        is not finite counts as the largest. `error` is from position to reference.
         """
         drove = self.drove > 0.0
         before = where(drove, self.sent, tau)
@@ -459,10 +415,6 @@ class Cycle:
         """Stop if a joint's effort has changed at its maximum rate for too long.
 
         Too long is more than 1.4 times the time from one effort limit to the other.
-
-        Args:
-            runs: Condition that the law is active.
-            kind: RAMP or ZERO.
         """
         pairs = zip(self.settings.limit, self.settings.slew, strict=True)
         most = [SWINGS * 2 * limit / slew for limit, slew in pairs]
@@ -471,11 +423,7 @@ class Cycle:
             self._stop(logical_and(runs, bound < long), kind, fault)
 
     def _kind_of_violation(self) -> Any:
-        """Return the number of the stop of a violation, RAMP (1) or ZERO (2).
-
-        It is on_violation; with auto a ramp if the weight of the robot is within the
-        effort limits, else zero.
-        """
+        """Return on_violation as RAMP or ZERO; auto ramps if limits hold the robot."""
         weight = self.weight(self.q, self.zero, self._gains())
         carries = reduce(
             logical_and,
@@ -489,10 +437,7 @@ class Cycle:
         return where(ramps, RAMP, ZERO)
 
     def _believed(self) -> Any:
-        """Condition that the new state is within the plausibility bounds.
-
-        It holds always if there are none.
-        """
+        """Condition that the new state is within the plausibility bounds, if any."""
         if self.settings.believed is None:
             return equal(0.0, 0.0)
         low, high, fastest, _ = self.settings.believed
@@ -510,11 +455,7 @@ class Cycle:
     def _agrees(self, change: Any) -> Any:
         """Condition that the new and the last state describe one motion.
 
-        As in StateCheck.check_motion, where the period is the time since the last
-        state. It holds always without plausibility bounds.
-
-        Args:
-            change: Displacement since the last state (nv).
+        As in StateCheck.check_motion, with the time since the last state as period.
         """
         if self.settings.believed is None:
             return equal(0.0, 0.0)
@@ -533,13 +474,7 @@ class Cycle:
         return agrees
 
     def _rate(self, change: Any) -> Any:
-        """Return velocity or difference quotient, the smaller in magnitude, (nv,).
-
-        It has the sign of the velocity, and is zero for joints where the signs differ.
-
-        Args:
-            change: Displacement since the last state (nv).
-        """
+        """Return velocity or difference quotient, nearer to 0; 0 if signs differ."""
         dt = maximum(self.t - self.seen, 1e-9)  # no division by zero
         rates = []
         for moved, v in zip(change, self.qd_now, strict=True):
@@ -549,17 +484,9 @@ class Cycle:
         return Vector(rates)
 
     def _bounded(self, tau: Any) -> tuple[Any, Any]:
-        """Return an effort within the slew rate, and how long each joint was limited.
+        """Return an effort within the slew rate, and how long joints were limited [s].
 
-        Without a previous effort of law or stop it is not changed.
-
-        Args:
-            tau: Effort (nv).
-
-        Returns:
-            Effort (nv), and the time for which the rate was limited without
-            interruption, (nv,) [s]; 1e-6 in the first cycle of these, 0 where the rate
-            is not limited.
+        The time is without interruption, 1e-6 in the first cycle, 0 where not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
@@ -578,10 +505,7 @@ class Cycle:
         return Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
 
     def _carried(self) -> Any:
-        """Return the effort of a ramp, (nv,), which compensates gravity and brakes.
-
-        It is clipped to the limits; zero for all joints if not finite for one.
-        """
+        """Return gravity compensation with braking, clipped; zeros if not finite."""
         tau = self.weight(self.q, self.qd, self._gains())
         return where(all_finite(tau), self._limited(tau), self.zero)
 
@@ -603,16 +527,10 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status; the first of these that applies.
+        """Return the number of the status, the first that applies.
 
-        REFUSED (2) if the time is not finite; STOPPED (6); WAITS (1) if `waits`, see
-        _take_sample; with a new state BRIDGES (5) if `bridges`, see _law, else DRIVES
-        (0); STALE (4); REFUSED if the state of this cycle was not accepted; else KEPT
-        (3).
-
-        Args:
-            silent: Condition that the state is stale.
-            stopped: Condition that a stop is under way.
+        The order is REFUSED (time), STOPPED, WAITS, with a new state BRIDGES or DRIVES,
+        then STALE, REFUSED (state) and KEPT.
         """
         status = where(self.bridges, BRIDGES, DRIVES)
         refused = logical_and(self.asked, logical_not(self.new))
@@ -623,12 +541,7 @@ class Cycle:
 
 
 def _place(cycle: Cycle, name: str) -> float:
-    """Return the number of a fault in FAULTS, counted from 1 in fault_names.
-
-    Args:
-        cycle: Cycle of the robot.
-        name: One of FAULTS; ValueError for another one.
-    """
+    """Return the number of a fault in FAULTS, counted from 1 in fault_names."""
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 
 

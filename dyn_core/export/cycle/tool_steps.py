@@ -142,17 +142,11 @@ class ToolCycle(Cycle):
     def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
         """Append the answer to target k; return the condition that it is used.
 
-        Calls come in the order of k. A target is used if it is new, the law follows
-        targets, its frame is finite, its numbers are finite and within ±1e7, and both
-        conditions hold. Otherwise the answer is the first of the other ANSWERS that
-        applies; 3 is for a frame or numbers that are not finite, and for numbers beyond
-        ±1e7.
-
-        Args:
-            k: Number of the target: 0 pose, 1 twist, 2 wrench, 3 stiffness.
-            numbers: Its numbers.
-            valid: Condition that they are valid.
-            near: Condition that a pose is near the reference.
+        Calls come in the order of k: 0 pose, 1 twist, 2 wrench, 3 stiffness. A target
+        is used if it is new, the law follows targets, its frame is finite, its numbers
+        are finite and within ±1e7, and `valid` and `near` hold. Otherwise the answer is
+        the first of the other ANSWERS that applies; 3 is for a frame or numbers that
+        are not finite, and for numbers beyond ±1e7.
         """
         finite = all_finite(self.tool["frames"].rows[k])
         finite = reduce(logical_and, (absolute(x) <= LARGEST for x in numbers), finite)
@@ -163,11 +157,7 @@ class ToolCycle(Cycle):
         return equal(self.answers[-1], _USED)
 
     def _frame(self, k: int) -> tuple[Matrix, Vector]:
-        """Return rotation (3, 3) and position (3,) [m] in the base of a target's frame.
-
-        It is the frame that the numbers of target k refer to, from the input `frames`,
-        and may be not finite.
-        """
+        """Return R and p [m] of target k's frame in the base, maybe not finite."""
         row = self.tool["frames"].rows[k]
         rows = [row[i : i + 4] for i in (0, 4, 8)]
         return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
@@ -175,9 +165,8 @@ class ToolCycle(Cycle):
     def _receive_pose(self) -> None:
         """Move the reference to a new pose; append the answer, and always set `apart`.
 
-        It moves only if `_answer` uses the pose; for that, its quaternion must have
-        unit length within 1e-3, and angle [rad] and distance [m] from the reference
-        must be at most target_jump, one number for both.
+        The pose is used if its quaternion has unit length within 1e-3 and it is at most
+        target_jump from the reference, in angle [rad] and distance [m].
         """
         x, (R, p) = self.tool["target_pose"], self._frame(0)
         q = Vector(x[k] for k in range(3, 7))
@@ -194,14 +183,9 @@ class ToolCycle(Cycle):
     def _received(self, k: int, six: Any, name: str) -> tuple[Any, Any]:
         """Return twist or wrench turned to base axes, (6,), and time of receipt [s].
 
-        Without a new valid one, both have the values of the last one that was used.
-        Appends the answer to target k to `answers`: calls come in the order of k. The
+        Without a new valid one, both are of the last one that was used. Appends the
+        answer to target k (1 twist, 2 wrench): calls come in the order of k. The
         attributes are set by the caller.
-
-        Args:
-            k: Number of the target: 1 for twist, 2 for wrench.
-            six: Its numbers.
-            name: twist or wrench.
         """
         used = self._answer(k, six, TRUE, TRUE)
         turned = _turned(self._frame(k)[0], six)
@@ -211,10 +195,9 @@ class ToolCycle(Cycle):
     def _receive_stiffness(self) -> None:
         """Set `goal`, which the stiffness changes to, from a target; append the answer.
 
-        The six numbers are a diagonal in the axes of the target's frame; `goal` is the
-        matrix (6, 6) by rows in base axes, or, if not settings.aligned, in those of the
-        reference. It changes only if `_answer` uses the target, which must have no
-        negative number.
+        The six numbers, not negative, are a diagonal in the axes of the target's frame;
+        `goal` is the matrix (6, 6) by rows in base axes, or, if not settings.aligned,
+        in those of the reference.
         """
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
         used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
@@ -229,13 +212,12 @@ class ToolCycle(Cycle):
         self.goal = where(used, goal, self.goal)
 
     def _begin(self) -> None:
-        """Start the reference if the law begins to act in this cycle.
+        """Start the reference if the law begins to act; call it once in each cycle.
 
-        It begins to act with the first effort of the law, and again after the
-        controller has waited or the history of states was reset. The reference is then
-        at rest at the pose of the tool and has no wrench, led_at is the time, the rest
-        posture is the position, and stiffness and goal are the parameter's. To be
-        called once in each cycle: `drives` and `leads` are set in any case.
+        It begins with the first effort of the law, and again after the controller has
+        waited or the history of states was reset: at rest at the pose of the tool,
+        without wrench, with the position as rest posture, and stiffness and goal of the
+        parameter. `drives` and `leads` are set in any case.
         """
         fresh = logical_or(self.broke, self.drives <= 0.0)
         begins = logical_and(self.acts, fresh)
@@ -291,12 +273,7 @@ class ToolCycle(Cycle):
     def _share(self, since: Any, timeout: Any) -> Any:
         """Return the share, 0 to 1, with which a twist or wrench counts now.
 
-        It is 1 for half of the timeout, then falls linearly to 0 at the timeout, and
-        stays 0.
-
-        Args:
-            since: Time of receipt of the target [s].
-            timeout: target_timeout, above 0 [s].
+        It is 1 for half of the timeout, then falls linearly to 0.
         """
         age = (self.t - since) / timeout
         return minimum(maximum((1.0 - age) / (1.0 - FULL), 0.0), 1.0)

@@ -90,13 +90,7 @@ class StatePorts:
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
-        """Return the register of an entry of the table, loaded once in each function.
-
-        Args:
-            code: Function that is written.
-            number: Index of the entry.
-            of: LLVM type of the entry.
-        """
+        """Return the register of an entry of the table, loaded once in a function."""
         name = code.pointers.get((self.table, number))
         if name is None:
             place = code.new(f"getelementptr i64, ptr {self.table}, i64 {number}")
@@ -191,15 +185,7 @@ class StateTables(ValueTables):
         to: StatePorts,
         port: int,
     ) -> None:
-        """Append the call that copies values to one port by a table of indices.
-
-        Args:
-            code: Function that is written.
-            source: Pointer to the sources.
-            pairs: Index of the source and index in the port, for each value.
-            to: Ports of the copies.
-            port: Index of the port.
-        """
+        """Append a call that copies values to one port by pairs (source, in port)."""
         name = f"@spread{len(self.head)}_{self.width}"
         numbers = ", ".join(f"i32 {x}, i32 {y}" for x, y in pairs)
         self.head.append(
@@ -330,12 +316,6 @@ def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list
 
     They use %i, %n, the table %in or %out and the parameters %in0 or %out0 etc., and
     name the addresses (global) %in_base0 or %out_base0 etc.
-
-    Args:
-        name: "in" or "out".
-        sizes: Sizes of the ports.
-        real: LLVM type of a number.
-        by_entries: Whether the layout is "entries".
     """
     lines = []
     for k, size in enumerate(sizes):
@@ -362,14 +342,9 @@ def _verdict(
     """Return lines that write the status of a state, and NaN outputs if it failed.
 
     They read %s, where the kernel leaves the number of the first requirement that
-    failed, or HOLDS (the status is then 0), and use %status, %i, %n, and %out_base0
-    etc. of _table. They may jump to %end; the caller writes behind them a
-    jump there, and that label.
-
-    Args:
-        outputs: Sizes of the outputs.
-        real, whole: LLVM types of a number and of its bits.
-        by_entries: Whether the layout is "entries".
+    failed, or HOLDS, and use %status, %i, %n, and %out_base0 etc. of _table. They may
+    jump to %end; the caller writes behind them a jump there, and that label. `whole` is
+    the LLVM type of a number's bits.
     """
     nan = constant(float("nan"), "real", 1)
     how = "trunc i64 %number to i32" if whole == "i64" else "add i32 %number, 0"
@@ -407,12 +382,8 @@ def _verdict(
 def _with_local_pointers(code: str, inline: bool) -> str:
     """Return functions and calls with pointers in the address space of a thread.
 
-    Global pointers and %table (constants) remain; casts are added.
-
-    Args:
-        code: LLVM IR of functions.
-        inline: Whether the functions are always inlined, except the large-angle
-            reduction; else they never are.
+    Global pointers and %table (constants) remain; casts are added. If `inline`, all but
+    the large-angle reduction are always inlined, else they never are.
     """
     count = itertools.count()
 

@@ -95,11 +95,7 @@ def emit(ir: str, arch: str) -> str:
 
 
 def _parsed(ir: str) -> Any:
-    """Return LLVM's module of LLVM IR, which is parsed but not verified.
-
-    Raises:
-        CompileError: LLVM cannot parse it.
-    """
+    """Return LLVM's module of LLVM IR, which is parsed but not verified."""
     import llvmlite.binding as llvm
 
     try:

@@ -61,11 +61,7 @@ def batch_scratch(interface: Interface, kernels: Kernels) -> int:
 
 
 def _tables(kernels: Kernels) -> int:
-    """Return the offset of the pointer tables in the scratch of PREFIX_batch [bytes].
-
-    They are behind the kernels' scratch; each row overwrites the tables of the row
-    before.
-    """
+    """Return where in PREFIX_batch's scratch each row's pointer tables are [bytes]."""
     return max(_whole(kernels.scratch), _whole(kernels.batch_scratch))
 
 
@@ -88,13 +84,7 @@ def _fill(dtype: str) -> str:
 
 
 def _not_finite(dtype: str) -> str:
-    """Return the LLVM IR of @dyn.not_finite(from, n).
-
-    It returns whether any of n numbers, at least one, is NaN or infinite.
-
-    Args:
-        dtype: float64 or float32.
-    """
+    """Return the LLVM IR of @dyn.not_finite(from, n): is one of n > 0 not finite?"""
     real, whole, _, infinity, _ = _REALS[dtype]
     return _loop(
         "define internal i1 @dyn.not_finite(ptr %from, i64 %n) nounwind {",
@@ -113,11 +103,7 @@ def _not_finite(dtype: str) -> str:
 def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
     """Return the LLVM IR of a function that runs its body for k = 0..n-1, n > 0.
 
-    Args:
-        head: Its first line, with the parameter %n.
-        body: Lines of the body, which use %k.
-        carried: Line of a value that is carried from round to round, or "".
-        end: Return statement.
+    Its `head` has %n, its `body` uses %k; `carried` is carried from round to round.
     """
     return "\n".join(
         [
@@ -138,13 +124,7 @@ def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
 
 
 def _port(table: str, k: int, name: str) -> list[str]:
-    """Return lines that load entry k of a pointer table into %NAMEk.
-
-    Args:
-        table: Name of the table's pointer in LLVM IR, such as %in.
-        k: Index of the entry.
-        name: Prefix of the value's name.
-    """
+    """Return lines that load entry k of a pointer table, such as %in, into %NAMEk."""
     return [
         f"  %{name}_at{k} = getelementptr ptr, ptr {table}, i64 {k}",
         f"  %{name}{k} = load ptr, ptr %{name}_at{k}",
@@ -154,9 +134,8 @@ def _port(table: str, k: int, name: str) -> list[str]:
 def _settle(interface: Interface) -> str:
     """Return the LLVM IR of @dyn.settle(in, out, status), which finishes a state.
 
-    It returns the status after the checks for NaN and infinity, if the interface has
-    them, and sets the outputs to NaN if that is not 0. An input that is not finite
-    replaces any status, a result only 0.
+    It checks for NaN and infinity, if the interface does: inputs replace any status,
+    results only 0. It sets outputs to NaN if the status it returns is not 0.
     """
     lines = [
         "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",
@@ -208,11 +187,7 @@ def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
     """Return the LLVM IR of @dyn.row(in, strides, out, row, tables).
 
     It fills the pointer tables of one row of a batch: inputs, whose rows are `strides`
-    bytes apart, then outputs, whose rows are adjacent.
-
-    Args:
-        inputs, outputs: Sizes of the ports.
-        item: Size of a number [bytes].
+    bytes apart, then outputs, whose rows are adjacent. `item` is in bytes.
     """
     lines = [
         "define internal void @dyn.row(ptr %in, ptr %strides, ptr %out, i64 %row,"
@@ -240,15 +215,10 @@ def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
 
 
 def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
-    """Return the LLVM IR of PREFIX_batch.
+    """Return the LLVM IR of PREFIX_batch, which returns how many rows failed.
 
     It uses the kernel with lanes if there is one and there are enough rows, else the
-    scalar kernel for each row, and returns the number of rows that failed.
-
-    Args:
-        interface: Interface of the export.
-        kernels: Kernels that are called.
-        settles: Whether each row is finished by the function of _settle.
+    scalar kernel for each row. With `settles`, that of _settle finishes each row.
     """
     n = len(interface.inputs)
     lines = [
@@ -308,9 +278,8 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
 def _together(interface: Interface, kernels: Kernels) -> list[str]:
     """Return lines that compute all rows with lanes and set their statuses.
 
-    Then the function returns 0, or jumps to the loop over single rows, which checks
-    them: always if the interface checks for NaN, and if a condition has failed in some
-    row. Without lanes the lines are only this jump.
+    Then the function returns 0, or, if the interface checks for NaN or a condition has
+    failed, jumps to the loop over single rows. Without lanes it only jumps.
     """
     if not kernels.lanes:
         return ["  br label %each"]

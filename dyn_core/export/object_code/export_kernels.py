@@ -127,15 +127,7 @@ def portable(ir: str, target: Target, *roots: str) -> str:
 
 
 def _reachable(ir: str, roots: Iterable[str]) -> str:
-    """Return a module without functions that its roots do not call.
-
-    Declarations that are not used are removed, too.
-
-    Args:
-        ir: Module.
-        roots: Names of functions to keep, with @, as of `portable`; unknown ones are
-            ignored.
-    """
+    """Return a module without functions that its roots, named with @, do not call."""
     functions = {}
     for match in _FUNCTION.finditer(ir):
         head = _NAME.search(match.group())

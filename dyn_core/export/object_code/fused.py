@@ -126,12 +126,7 @@ def floor(b: Any, x: Any) -> Any:
 
 
 def _with_sign(size: Any, x: Any, bits: int) -> Any:
-    """Return a number with the magnitude of `size` and the sign of x.
-
-    Args:
-        size, x: Values of float64 or float32; size is not negative.
-        bits: Number of bits of a value without its sign, 63 or 31.
-    """
+    """Return the magnitude `size`, >= 0, with the sign of x; `bits` is 63 or 31."""
     sign = -(2**bits)
     return ((size.bits() & ~sign) | (x.bits() & sign)).bits()
 
@@ -147,10 +142,7 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 
 def _product(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the product x y of float64 values, rounded, and its rounding error.
-
-    The error is exact only without overflow and underflow, as for is_ordinary.
-    """
+    """Return the product x y, rounded, and its rounding error, exact if is_ordinary."""
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
     return product, (((a * c - product) + a * d) + b * c) + b * d
@@ -174,10 +166,9 @@ def _odd_sum(b: Any, x: Any, y: Any) -> Any:
 
 
 def _normal(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return the mantissa of a number, in [1, 2) with its sign, and its exponent.
+    """Return the mantissa of a number, in [1, 2) with its sign, and its whole exponent.
 
-    The exponent is a whole number. Subnormal numbers are scaled, too. For zero,
-    infinity and NaN they have no meaning.
+    For zero, infinity and NaN they have no meaning.
     """
     tiny = b.intrinsic("fabs", x).compare("lt", 2.0**-1022)
     bits = b.select(tiny, x * 2.0**54, x).bits()
@@ -243,14 +234,7 @@ def with_own_floor(ir: str) -> str:
 
 
 def _widths(what: re.Pattern[str], ir: str) -> list[int]:
-    """Return the distinct numbers of lanes in calls of an intrinsic.
-
-    Those of float32 are Lanes.
-
-    Args:
-        what: _FMA or _FLOOR.
-        ir: Module.
-    """
+    """Return the numbers of lanes in calls of _FMA or _FLOOR; of float32 as Lanes."""
     lanes = [_lanes(match) for match in what.finditer(ir)]
     return list({suffix(width): width for width in lanes}.values())
 
@@ -261,15 +245,7 @@ def _lanes(match: re.Match[str]) -> int:
 
 
 def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
-    """Return a module that declares an LLVM intrinsic of one real argument.
-
-    Declarations that it lacks are put before its first line.
-
-    Args:
-        ir: Module.
-        name: Name of the intrinsic, such as fabs.
-        widths: Numbers of lanes that it is called with, of type Lanes for float32.
-    """
+    """Return a module that declares an LLVM intrinsic of one real, in all widths."""
     for width in widths:
         of = kind("real", width)
         line = f"declare {of} @llvm.{name}.{suffix(width)}({of})"
@@ -285,8 +261,7 @@ def _arguments(of: str) -> str:
 def _fma(width: int) -> str:
     """Return the LLVM IR of a float64 multiply-add with `width` lanes.
 
-    If a lane needs scaling, all lanes are computed one by one by the function for one
-    lane, @exact_fma_f64, which calls @exact_fma_scaled then.
+    If a lane needs scaling, all are computed one by one by @exact_fma_f64.
     """
     b = Instructions(width, False)
     x, y, z = (Value(b, "real", f"%{name}") for name in "xyz")
@@ -322,10 +297,7 @@ def _scaled_ir() -> str:
 
 
 def _fma_single(width: int) -> str:
-    """Return the LLVM IR of a float32 multiply-add, for `width` of type Lanes.
-
-    It is computed in float64, rounded to odd, and then rounded to float32.
-    """
+    """Return the LLVM IR of a float32 multiply-add, in float64, rounded to odd."""
     b = Instructions(int(width), False)
     of = kind("real", width)
     wide = [b.value("real", f"fpext {of} %{name} to {b.real}") for name in "xyz"]

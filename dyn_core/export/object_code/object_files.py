@@ -93,18 +93,7 @@ def compile_object(
 def _compiled(
     interface: Interface, entries: str, written: Kernels, target: Target, batch: bool
 ) -> bytes:
-    """Return the modules of an export as one object file.
-
-    Args:
-        interface: Interface of the export, with the memory.
-        entries: Module of the exported functions.
-        written: Kernels.
-        target: Target of the code.
-        batch: Whether there is a function for rows.
-
-    Raises:
-        CompileError: LLVM fails.
-    """
+    """Return the modules of an export as one object file."""
     import llvmlite.binding as llvm
 
     _initialize()
@@ -173,11 +162,8 @@ def _machine(target: Target) -> Any:
 def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
     """Return size of code and of constants [bytes], and undefined symbols of an object.
 
-    Constants of ELF are all loaded sections without code, and its symbols are sorted;
-    for WebAssembly see wasm.sizes. Other formats: (size of the file, 0, ()).
-
-    Args:
-        data: Content of the object file.
+    Constants of ELF are all loaded sections without code, and its symbols are sorted.
+    Other formats than ELF and WebAssembly: (size of the file, 0, ()).
     """
     if data[:4] == b"\0asm":
         return wasm.sizes(data)

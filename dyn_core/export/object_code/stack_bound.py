@@ -57,8 +57,7 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 def _declared(body: str) -> Iterator[int]:
     """Yield the number of words of each declaration in a C function's body.
 
-    Each name counts one word, but an array that is written [N + 1] N + 1 words. The
-    last item is the number of `for (int`, one word each.
+    A name counts 1, an array [N + 1] N + 1; last comes the number of `for (int`.
     """
     for line in _DECLARED.findall(body):
         clean, before = line, ""
@@ -86,8 +85,7 @@ def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
 def _frames(module: str) -> dict[str, StackFrame]:
     """Return the StackFrame of each function that a module of LLVM IR defines, by name.
 
-    Its size is an upper bound counted from the text: 192 bytes, and 8 bytes per lane
-    for each value and allocation. Functions that are only declared are absent.
+    Its size is an upper bound: 192 bytes, and 8 per lane of a value or allocation.
     """
     return {
         name: StackFrame(FRAME + sum(_values(body)), frozenset(_called(body)))
@@ -96,10 +94,7 @@ def _frames(module: str) -> dict[str, StackFrame]:
 
 
 def _values(body: str) -> Iterator[int]:
-    """Yield the size of each value and allocation in the LLVM IR of a body [bytes].
-
-    It is 8 bytes for each lane or number, whatever the type.
-    """
+    """Yield 8 bytes per lane for each value and allocation in the LLVM IR of a body."""
     for value in _VALUE.findall(body):
         lanes = max([1, *map(int, _LANES.findall(value))])
         count = _ROOM.match(value)
@@ -113,11 +108,7 @@ def _called(body: str) -> list[str]:
 def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
     """Return the largest sum of frame sizes along a chain of calls [bytes].
 
-    A function counts once in a chain, even if it calls itself; no entries: 0.
-
-    Args:
-        frames: Frames by name of the function; functions that are missing count as 0.
-        entries: Names of the functions that begin a chain.
+    A function counts once in a chain, even if it calls itself, and 0 if it is missing.
     """
     known: dict[str, int] = {}
 

@@ -49,14 +49,7 @@ class WasmSymbol(NamedTuple):
 
 @dataclass
 class _WasmReader:
-    """A reader of bytes, integers (LEB128) and names; each method advances `place`.
-
-    Reading a byte beyond the end raises IndexError.
-
-    Attributes:
-        data: Bytes that are read.
-        place: Index of the next byte.
-    """
+    """A reader of bytes, integers (LEB128) and names; each method advances `place`."""
 
     data: bytes
     place: int = 0
@@ -161,11 +154,7 @@ def symbols(data: bytes) -> list[WasmSymbol]:
 
 
 def _symbol(reader: _WasmReader) -> WasmSymbol | None:
-    """Read the next symbol; return None if it is neither function nor constant.
-
-    Args:
-        reader: Reader of a symbol table; it advances behind the symbol.
-    """
+    """Read the next symbol; return None if it is neither function nor constant."""
     kind, flags = reader.byte(), reader.number()
     defined, shared = not flags & _UNDEFINED, not flags & _LOCAL
     if kind == 1:
@@ -269,11 +258,7 @@ def _vector(entries: list[bytes]) -> bytes:
 
 
 def _elements(content: bytes) -> int:
-    """Return the number of functions in the table, without its null entry.
-
-    Args:
-        content: Content of the section of elements, with one segment; empty: 0.
-    """
+    """Return the number of functions in the table, without its null entry."""
     if not content:
         return 0
     reader = _WasmReader(content)
@@ -283,12 +268,7 @@ def _elements(content: bytes) -> int:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield start address and content of each data segment.
-
-    Args:
-        content: Content of the section of data, not empty: segments of one memory, each
-            at a constant address.
-    """
+    """Yield start address and content of each data segment, of one memory."""
     reader = _WasmReader(content)
     for _ in range(reader.number()):
         reader.number(), reader.byte()
@@ -301,9 +281,6 @@ def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each section, with BASE added to memory addresses.
 
     Start addresses of data segments stay as they are. Custom sections are left out.
-
-    Args:
-        data: Content of an object file.
     """
     every = list(sections(data))
     contents = {k: bytearray(content) for k, (_, _, content) in enumerate(every)}

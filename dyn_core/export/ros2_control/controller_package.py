@@ -205,17 +205,7 @@ def controller_package(
 def _check_options(
     cycle: str, options: Mapping[str, Any], live: Sequence[Field]
 ) -> None:
-    """Check the names of the options of a cycle in a package.
-
-    Args:
-        cycle: Name of the cycle, one of CYCLES.
-        options: Options without attributes of Rules, Bounds and StateBounds.
-        live: Fields of the parameters that are set in its configuration, or later.
-
-    Raises:
-        SettingError: An option is the name of such a parameter.
-        UnsupportedError: Another option is unknown; the valid ones are listed.
-    """
+    """Refuse options that are unknown, or parameters set in the configuration."""
     for field in live:
         if field.name in options:
             later = "" if field.structure else ", or while the controller runs"
@@ -232,17 +222,9 @@ def _payload_values(
 ) -> dict[str, str]:
     """Return the template values `loads`, `limits`, `position_count` and `positions`.
 
-    `loads` is "1" with a link, else "0". With a link, the kernel that weighs its
-    payload is added to the package, and the positions are the random ones of Carrying,
-    at which a payload is checked: none for a robot with loops. Without a link they are
-    one row of zeros.
-
-    Args:
-        package: Package.
-        limit: Effort limits, (nv,) [N·m | N], for `limits`.
-        link: Link; empty: none carries a payload.
-
-    Raises ModelError for an unknown link, and the errors of `add_kernel`.
+    With a link, `loads` is "1", the kernel that weighs its payload is added to the
+    package, and the positions are the random ones of Carrying, none for a robot with
+    loops. Without one (empty), `loads` is "0" and they are one row of zeros.
     """
     positions, model = np.zeros((1, package.model.nq)), package.model
     if link:
@@ -259,14 +241,8 @@ def _payload_values(
 def _add_sampling(package: AmentPackage, cycle: str) -> bool:
     """Add the kernel of the rates of joint dampers; return whether there is one.
 
-    It is added, as "sampling", for the cycle joint_impedance_cycle alone, whose gains
-    are stiffness and damping, of a robot without loops: the rates of a tool without
-    springs, with the gains d as damping of the joints. Errors of `add_kernel` pass
-    through.
-
-    Args:
-        package: Package.
-        cycle: Name of the cycle, one of CYCLES.
+    It is for joint_impedance_cycle alone, whose gains are stiffness and damping, of a
+    robot without loops: the rates of a tool without springs, with d as joint damping.
     """
     model = package.model
     if cycle != _IMPEDANCE or model.loops:
@@ -277,21 +253,10 @@ def _add_sampling(package: AmentPackage, cycle: str) -> bool:
 
 
 def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the template values about a tool, texts by name.
+    """Return the template values about a tool; add the kernels of poses and rates.
 
-    These are `tool` ("1"), `tool_index` (index of the link), `links`, `link_names`,
-    `answers`, `aligned` (true or false), `unbounded` and `largest`. The kernels of the
-    poses of all links, and of the tool's rates, are added to the package.
-
-    Args:
-        package: Package.
-        options: Options of the cycle: cartesian.frame, the tool's link, is required;
-            cartesian.reference, aligned or local axes, is aligned by default.
-
-    Raises:
-        KeyError: cartesian.frame is missing.
-        ModelError: The robot has no such link.
-        UnsupportedError: Other axes, or an error of `add_kernel`.
+    The option cartesian.frame, the tool's link, is required; cartesian.reference,
+    aligned or local axes, is aligned by default.
     """
     model, link = package.model, options["cartesian.frame"]
     axes, links = options.get("cartesian.reference", AXES[0]), model.frame_names
@@ -314,16 +279,8 @@ def _law_values(
 ) -> dict[str, str]:
     """Return the template values that depend on the law, texts by name.
 
-    These are `law` (the name without "_cycle"), `tracks` ("1" or "0"), before_inertia
-    ("true" or "false", whether gains act before the inertia), damping (of the joints;
-    zeros for other laws than joint_impedance), state_size, status, fault_count, faults,
-    kinds, inputs, outputs, start and reference_text.
-
-    Args:
-        cycle: Name of the cycle.
-        program: Its Program.
-        tracks: Whether it follows a reference.
-        tool: Whether it leads a tool.
+    before_inertia: whether gains act before the inertia; damping: of the joints, zeros
+    for other laws than joint_impedance.
     """
     model, stiff = program.recipe.model, cycle == _IMPEDANCE
     faults = fault_names(model)
@@ -355,12 +312,6 @@ def _yaml(
     """Return the parts of controllers.yaml: yaml_gains, chained_type and chained.
 
     The last two, on a controller that gives the reference, are empty unless `tracks`.
-
-    Args:
-        model: Robot.
-        tracks: Whether the law follows a reference.
-        live: Fields that are no constants, with their values; all but the gains are
-            ignored.
     """
     lines = []
     for name in model.joint_names:

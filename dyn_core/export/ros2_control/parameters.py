@@ -101,10 +101,9 @@ def fixed_values(
 
 
 def _value(field: Field, chosen: Any) -> Any:
-    """Return the value of a Field for a setting.
+    """Return the value of a Field for a setting; None and "model" mean the default.
 
-    None and "model" mean the default. A single value for a Field of a list becomes a
-    list of one entry; other values are returned unchanged and unchecked.
+    A single value for a list becomes a list of one; nothing is checked.
     """
     if chosen is None or chosen == "model":
         return field.default
@@ -166,10 +165,7 @@ def row(field: Field, value: Any) -> str:
 
 
 def _literal(kind: Any, value: Any) -> str:
-    """Return a value of a Field as an expression of C++, by its kind of value.
-
-    Kinds other than numbers, switches and lists are text.
-    """
+    """Return a value of a Field as an expression of C++; other kinds are text."""
     if isinstance(kind, ListOf):
         return f"Numbers{{{cpp_numbers(value)}}}"
     if isinstance(kind, Switch):
