@@ -70,7 +70,9 @@ def sized_matrix(
     shape = f"(..., {rows}, {columns or 'n'})"
     M = _numbers(M, shape, name, dtype)
     if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):
-        raise ShapeError(name, f"shape {shape}, of one body", f"{M.shape or shown(M[()])}")
+        raise ShapeError(
+            name, f"shape {shape}, of one body", f"{M.shape or shown(M[()])}"
+        )
     return M
 
 
