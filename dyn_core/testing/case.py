@@ -56,8 +56,7 @@ def _frozen(value: Any) -> Any:
     """Return a hashable key for an option: equal for equal values of the same types.
 
     The order of keys of a dict has no effect; keys that cannot be sorted raise
-    TypeError. Values other than dicts, lists, tuples, bools, ints, floats, strings and
-    None, such as arrays, are compared by identity.
+    TypeError. What is no plain data, such as an array, is compared by identity.
     """
     if isinstance(value, dict):
         return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
@@ -237,10 +236,9 @@ class Case(SystemCase):
         return super()._argument(port)
 
     def _position(self, near: bool) -> np.ndarray:
-        """Draw a position from `rng`, (nq,).
+        """Draw a position from `rng`, (nq,); if `near`, close to q.
 
-        near: Whether the position lies close to q, so that steps of inverse kinematics
-        converge and rounding does not grow.
+        Then steps of inverse kinematics converge, and rounding does not grow.
         """
         q, model = self.model.random(self.rng), self.model
         if not near:
