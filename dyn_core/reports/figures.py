@@ -158,7 +158,7 @@ def contacts_figure(record: MotionRecord) -> Any:
 def _whole_decades(axis: Any) -> None:
     """Make the vertical axis of drawn axes logarithmic, with two labels at least.
 
-    It goes from one power of ten to another. There must be data, all above zero.
+    There must be data, all above zero.
     """
     axis.set_yscale("log")
     low, high = np.log10(axis.dataLim.intervaly)
