@@ -239,8 +239,8 @@ def identify(
 class _Fit:
     """Settings of a fit; `deviations` of the prior, (np,), are infinite if not given.
 
-    `most` limits the cost evaluations. If `bounded`, the fit is with bounds or
-    consistency; else by least squares, nearest to the prior.
+    If `bounded`, the fit is with bounds or consistency; else by least squares, nearest
+    to the prior.
     """
 
     known: Knowledge
@@ -258,8 +258,7 @@ class _Fit:
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted rows A (rows, np) and right sides b, linearised about z.
 
-        First come the reduced rows of the measurements, then one row for each parameter
-        whose prior has a standard deviation.
+        Reduced rows of the measurements, then the prior with its standard deviations.
         """
         A, b = data.linearized(z)
         sure = np.flatnonzero(np.isfinite(self.deviations))
@@ -298,10 +297,9 @@ class _Fit:
     ) -> tuple[np.ndarray, int, bool]:
         """Fit the parameters by repeated linearisation, beginning with z (np,).
 
-        A linear problem that is not robust takes one round. Others end when a round
-        changes the weighted rows little, or are not converged after `most` rounds.
-        Return parameters, number of evaluations (0 unless `bounded`) and whether the
-        fit converged; write `trust` of `data`.
+        A fit ends when a round changes the weighted rows little. Return parameters,
+        number of evaluations (0 unless `bounded`) and whether the fit converged; write
+        `trust` of `data`.
         """
         total, linear = 0, data.forces.linear and not data.robust
         for _ in range(most):
@@ -330,9 +328,8 @@ class _Fit:
     ) -> np.ndarray:
         """Return a copy of parameters `new`, (np,), with the step from z shortened.
 
-        Speed parameters change by a factor of 2 at most. If the joint forces are
-        nonlinear in the parameters, the step is halved until the cost does not
-        increase, six times at most.
+        Speed parameters change by a factor of 2 at most; for nonlinear joint forces the
+        step is halved until the cost does not increase, six times at most.
         """
         kinds = np.array(data.unknowns.kinds)
         speeds = np.isin(kinds, list(SPEEDS))
@@ -352,9 +349,8 @@ class _Fit:
     ) -> CrossValidation:
         """Return rms residuals of fits that each leave out a block of consecutive rows.
 
-        They are (nv,), over all fits, for fitted and for left-out rows; with them is
-        the standard deviation of the parameters between the fits. `data` is not
-        changed; its noise counts in all fits, which begin at z, (np,).
+        They are (nv,), over all fits. The noise of `data` counts in all fits, which
+        begin at z.
         """
         count = len(data.tau)
         blocks = np.array_split(np.arange(count), folds)
@@ -419,10 +415,9 @@ def _refuse_hidden_inertia(
     tolerance: float,
     partial: bool,
 ) -> None:
-    """Check that the data determine all base parameters of the robot's layout.
+    """Refuse data that do not determine all base parameters, unless `partial`.
 
-    `whole` are those for random motion. IdentificationError, unless `partial`, names
-    the least determined ones.
+    `whole` are those of the robot's layout for random motion.
     """
     layout, count = data.unknowns.layout, data.unknowns.linear
     assert layout is not None
@@ -447,11 +442,7 @@ def _refuse_hidden_inertia(
 def _refuse_hidden_paths(
     data: Measurements, z: np.ndarray, known: Knowledge, tolerance: float, partial: bool
 ) -> None:
-    """Check that the data determine all parameters that are sought by path.
-
-    Parameters of the kinds friction_speed, stribeck_speed and rest are not checked.
-    IdentificationError, unless `partial`, names the least determined ones.
-    """
+    """Refuse data that do not determine all sought paths, unless `partial`."""
     unknowns: Unknowns = data.unknowns
     base = base_of(unknowns, data.linearized(z)[0], z, tolerance)
     hidden, _ = np.linalg.qr(base.directions / known.scale[:, None])

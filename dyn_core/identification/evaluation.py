@@ -271,9 +271,9 @@ def _identified(
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
-    Of a long motion at most 4000 blocks of samples are used, evenly spaced. `rate` is
-    the time derivative of the joint forces, (samples, nv), to identify a delay, too. By
-    default, `average` takes 5 ms or less. `acts`: the measured forces contain friction.
+    Of a long motion at most 4000 blocks of samples are used. `rate` is the time
+    derivative of the joint forces, to identify a delay, too. `acts`: the measured
+    forces contain friction.
     """
     n = len(motion.t)
     step = max(int(motion.rate / (4 * motion.cutoff)), 1)
@@ -298,9 +298,8 @@ def _identified_late(
 
     A fit finds the change of the delay to first order, using the rate of the joint
     forces that the robot of the previous fit predicts: the rate of measured forces is
-    noisy, and filtering them smears dry friction. The motion is shifted by the delay
-    until the change is negligible, or five fits are made. The result has the whole
-    delay, and the prior of the first fit. `acts`: the measured forces contain friction.
+    noisy, and filtering them smears dry friction. `acts`: the measured forces contain
+    friction.
     """
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
@@ -341,10 +340,7 @@ def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
-    """Return indices of samples: every `thin`-th block of `step` consecutive samples.
-
-    The first block is included, an incomplete last block is left out.
-    """
+    """Return indices of every `thin`-th block of `step` samples, from the first."""
     blocks = np.arange(count // step * step).reshape(-1, step)
     return np.asarray(blocks[::thin].ravel())
 
@@ -371,10 +367,7 @@ def _columns(model: Model, name: str) -> range:
 
 
 def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
-    """Return the measured joint forces, (rows, nv), and "effort" or "command".
-
-    They are record.tau if each joint has a finite number in it, else record.command.
-    """
+    """Return the measured joint forces, (rows, nv), and "effort" or else "command"."""
     for against, array in (("effort", record.tau), ("command", record.command)):
         if array is not None and np.isfinite(array).any(axis=0).all():
             return array, against
@@ -428,9 +421,8 @@ def _explained(
 ) -> dict[str, np.ndarray]:
     """Return for each cause the fraction of the residual's mean square it explains.
 
-    "an offset" is the mean. The others are fitted to the rest, each alone: "friction"
-    by tanh(qd / width) and qd, "inertia" by qdd, "gravity or a spring" by sin q and cos
-    q. Fractions are (nv,), for residuals (samples, nv), and 0 where these are zero.
+    "an offset" is the mean; the others are fitted to the rest, each alone. Fractions
+    are (nv,), for residuals (samples, nv).
     """
     square = (residual * residual).mean(axis=0)
     centred = residual - residual.mean(axis=0)

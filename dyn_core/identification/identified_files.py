@@ -185,12 +185,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
-    It is the sidecar that the robot was read with, without its comments, in which
-    friction, rotors and springs of the model's joints are replaced, and so are changed
-    axes, pitches and plugs, and numbers of gears and of springs between points; without
-    such a file, it has only these. Armatures, rotors included, of the model's joints
-    are in the section joints; the sections armature and rotors keep other joints, such
-    as locked ones.
+    It is the one that the robot was read with, without its comments, and with the
+    numbers of the model's joints, gears and springs replaced. Armatures, rotors
+    included, are in the section joints; armature and rotors keep other joints, such as
+    locked ones.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -226,10 +224,9 @@ def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> N
 
 
 def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
-    """Replace the numbers of a gear of a sidecar where they differ, in place.
+    """Replace the numbers of a gear of a sidecar by those of `rules`, its followers'.
 
-    They become the lists ratios or offsets; ratio or offset is then removed. `rules`
-    are those of its followers in the robot.
+    In place, as lists, where they differ.
     """
     kinds = ("ratio", "multiplier", 1.0), ("offset", "offset", 0.0)
     for key, attribute, default in kinds:
@@ -243,10 +240,9 @@ def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
 def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]:
     """Return the axes, pitches and plugs by joint that differ from the robot's files.
 
-    It is in the format of the section joints of a sidecar, and {} without a URDF file.
-    `extras` is the content of the sidecar that the robot was read with. ModelError: a
-    changed plug of a fixed joint, or gears, loops or the like of extras that are no
-    file.
+    It is in the format of the section joints of a sidecar. `extras` is the sidecar that
+    the robot was read with. Refused are a changed plug of a fixed joint, and joints or
+    the like of extras that are no file.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or file_kind(file) != "file":
@@ -345,7 +341,6 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
     """Return the numbers of joint `new` that differ from `old`, by child element.
 
     Of origin both xyz and rpy are there if one differs, of mimic multiplier and offset.
-    The keys are always ("dynamics",), ("origin",) and ("mimic",).
     """
     changed: dict[str, Any] = {
         name: (getattr(new, name),)
@@ -363,10 +358,9 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
 def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
     """Return a URDF with other numbers; the rest of the text is unchanged.
 
-    Elements that are missing are added at the end of their parent; links and joints
-    that are missing are not. Invisible characters in values of attributes become
-    underscores, and a declared encoding becomes UTF-8. `wanted` are numbers by tag
-    (link or joint) and name.
+    Missing elements are added at the end of their parent, but not links and joints.
+    Invisible characters in attributes become underscores, a declared encoding UTF-8.
+    `wanted` are numbers by tag (link or joint) and name.
     """
     new, done = [], 0
     path: list[str] = []
@@ -416,9 +410,7 @@ def _mended(attribute: re.Match[str]) -> str:
 def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
     """Return XML lines of the child elements that the element at `place` lacks.
 
-    `place` is the path within its link or joint, () for these themselves. Zeros, as
-    missing ones are, are not written. Numbers of `todo` below the element are removed,
-    in place.
+    Their numbers are removed from `todo`; zeros, as missing ones are, are not written.
     """
     lines: list[str] = []
     parent = ""
@@ -435,8 +427,7 @@ def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
 def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
     """Return the text of attributes with other numbers, written with all digits.
 
-    Numbers that agree within 1e-12 (relative) keep their text, and missing ones are
-    added unless 0. Other attributes stay, but quat_xyzw is removed if `values` has rpy.
+    Numbers that agree within 1e-12 keep their text; missing ones are added unless 0.
     """
     left = dict(values)
 

@@ -109,11 +109,9 @@ def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
 def _with_names(
     model: Model, path: str | os.PathLike[str], values: dict[str, float]
 ) -> Model:
-    """Return the robot with values of parameter paths; a delay is ignored.
+    """Return the robot with values of PATH, PATH:part or PATH[k]; a delay is ignored.
 
-    Names are PATH, PATH:part or PATH[k]; numbers of a path that have no value are
-    unchanged. `path` is the file, for messages. Without values the robot itself is
-    returned.
+    Numbers of a path that have no value are unchanged. `path` is for messages.
     """
     values = {k: v for k, v in values.items() if k != "delay"}
     paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)

@@ -334,11 +334,7 @@ def path_of(name: str) -> str:
 
 
 def _kinds(model: Model, path: str) -> list[str]:
-    """Return the kind of each number of a path, in the order of model.parameter(path).
-
-    For a payload it is mass, moment (m c) or inertia; for the angles of an origin or
-    plug, angle; else the path's end, such as damping. It need not be in _UNITS.
-    """
+    """Return the kind of each number of a path, in order; it need not be in _UNITS."""
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":
         return ["mass", *["moment"] * 3, *["inertia"] * 6]
@@ -464,9 +460,8 @@ def _names_of(
 ) -> list[str]:
     """Return the parameter paths of a group; of a path or number a list of it alone.
 
-    Paths of several joints are in the order of parameters, then of joints. The index of
-    a number is not checked. `law` are the joint parameters of the friction law; the
-    group friction is without those `covered` by the layout.
+    Paths of several joints are in the order of parameters, then of joints. The group
+    friction is without those `covered` by the layout.
     """
     joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
     if entry == "friction":
@@ -509,10 +504,9 @@ def _point_springs(model: Model) -> list[str]:
 
 
 def _tool(model: Model) -> str:
-    """Return the name of the link that carries a payload.
+    """Return the name of the link that carries a payload: the only end of the robot.
 
-    It is the only moving link that is no parent of a joint in the description, else a
-    SettingError; fixed joints count, and joints that a sub-chain leaves out.
+    Fixed joints count, and joints that a sub-chain leaves out.
     """
     joints = model.build.description.joints
     parents = {joint.parent for joint in joints}

@@ -183,10 +183,7 @@ def smooth_motion(
 
 
 def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Return which samples (bool) are finite and later than all finite ones before.
-
-    `columns` are arrays, (samples, n) each.
-    """
+    """Return which samples (bool) are finite and later than all finite ones before."""
     good = np.isfinite(t)
     for array in columns:
         good = good & np.isfinite(array).all(axis=1)
@@ -205,9 +202,7 @@ def _smoothed(
 ) -> list[np.ndarray]:
     """Return filtered signals of one part at even times t, in the order of SIGNALS.
 
-    `signals` has q, tau and optionally qd side by side, (samples, 2 n or 3 n). qd is
-    the slope of q if it was not measured; qdd is the derivative of qd. `rate` and
-    `cutoff` in Hz.
+    `signals` has q, tau and optionally qd side by side, (samples, 2 n or 3 n).
     """
     filtered = low_pass(signals, rate, cutoff)
     q, tau = filtered[:, :n], filtered[:, n : 2 * n]
@@ -220,8 +215,7 @@ def _smoothed(
 def _derivative(x: np.ndarray, rate: float) -> np.ndarray:
     """Return the derivative of the rows by central differences of order four.
 
-    The first and last rows are of order one, the rows next to them of order two. x is
-    on an even grid, (samples, n), two rows or more; `rate` in Hz.
+    The first and last rows are of order one, the rows next to them of order two.
     """
     slope = np.gradient(x, axis=0) * rate
     slope[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12)
