@@ -119,8 +119,7 @@ def flip(address: int, bit: int) -> None:
 class _Section:
     """A section of an ELF object, with location and size of its bytes in the file.
 
-    `kind`, `link` and `target` are sh_type, sh_link and sh_info: `link` and `target`
-    are indices of related sections.
+    `kind`, `link` and `target` are sh_type, sh_link and sh_info.
     """
 
     name: str
@@ -150,10 +149,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int]]:
-    """Return name, section index and offset in it of each symbol of an ELF object.
-
-    The index of an undefined symbol is 0.
-    """
+    """Return name, section index (0: undefined) and offset in it of each symbol."""
     (table,) = (part for part in parts if part.kind == 2)  # SHT_SYMTAB
     rows = struct.iter_unpack("<IBBHQQ", table.data(code))
     names = parts[table.link].offset
@@ -329,8 +325,7 @@ def _measured(
 ) -> tuple[float, float]:
     """Return the processor time of a controller's cycle with and without shadow [s].
 
-    Each is the mean cycle of the best of five runs through all states. The shadow is
-    restored afterwards, unless `efforts` raises UnsupportedError: the controller stops.
+    Each is the mean cycle of the best of five runs through all states.
     """
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
@@ -353,9 +348,8 @@ def _run(
 ) -> tuple[np.ndarray, list[str], str]:
     """Flip one bit in a child process, and wait for its end.
 
-    The child is killed if it sends nothing for 60 s (PATIENCE). Return the efforts
-    received, (k, nv); k causes of the stop with each, "" without a stop; and CRASHED,
-    HUNG or, if all states were processed, "".
+    Return the efforts received, (k, nv); k causes of the stop with each, "" without a
+    stop; and CRASHED, HUNG or "". A child that sends nothing for PATIENCE is killed.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # the child uses none of the parent's threads
@@ -394,9 +388,7 @@ def _work(
     """Flip a bit, run the controller on all states, and end this process; never return.
 
     Each effort is written to `out` before the next state, preceded by the number of
-    `_cause`, as 1 + nv float64. The exit code is 0 if all states were processed, 1
-    after an exception; signals end a process that crashes or takes 2 s of processor
-    time.
+    `_cause`, as 1 + nv float64.
     """
     code = 1
     try:

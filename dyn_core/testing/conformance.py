@@ -300,10 +300,7 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
 
 
 def _special_joints(model: Model) -> str:
-    """Return a sentence on a robot's rotors and joints with cJ, often forgotten.
-
-    It follows the laws that a solver breaks on this robot.
-    """
+    """Return a sentence on a robot's rotors and joints with cJ, often forgotten."""
     rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
     varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
     kinds = sorted({joint.kind for joint in varying})

@@ -99,11 +99,7 @@ def _solver_of(column: str) -> str:
 
 
 def _ordered(problem: str, results: Any) -> list[np.ndarray]:
-    """Return second derivatives as four arrays; the fourth by q and then by qdd or tau.
-
-    For problem "id" its last two indices are exchanged, in a view. So it is [i, k, j]
-    of complex_slopes.
-    """
+    """Return second derivatives as four arrays; the fourth by q, then by qdd or tau."""
     tensors = [np.asarray(x) for x in results]
     if problem == "id":
         tensors[3] = tensors[3].transpose(0, 2, 1)
@@ -117,10 +113,9 @@ def _note(
     results: list[np.ndarray],
     expected: list[np.ndarray],
 ) -> None:
-    """Update `worst` with the largest error of each joint, by the tensors' last index.
+    """Update `worst`, {joint: {column: error}}, by the last index of the tensors.
 
-    Errors are relative to max(1, largest entry of the expected tensor); NaN counts as
-    infinity. `worst` is {joint: {column: error}}.
+    Errors are relative to max(1, largest entry of the expected tensor).
     """
     for got, wanted in zip(results, expected, strict=True):
         scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
@@ -246,10 +241,9 @@ class _Methods:
         return solver(name).build(self.model, **choices)
 
     def errors(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return the errors {column of COLUMNS: (nv,)} at one random state.
+        """Return errors {column of COLUMNS: (nv,)} by coordinate at a random state.
 
-        Entry j is the largest error of the derivatives by coordinate j, as _by_columns
-        has it. Accelerations are compared as joint forces.
+        Accelerations are compared as joint forces.
         """
         model = self.model
         q, nv = model.random(rng), model.nv
@@ -278,9 +272,8 @@ class _Methods:
     def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
         """Return by coordinate the largest error of a step's derivatives, (nv,).
 
-        The derivatives of (q, qd) after one step of 0.01 s by position, velocity and
-        joint force are compared with complex steps, as _by_columns does. `tail` has the
-        time of driven joints, or nothing.
+        The state after one step of 0.01 s is compared with complex steps. `tail` has
+        the time of driven joints, or nothing.
         """
         more = _DT, *tail
         program = self.programs["semi_implicit_euler_derivatives"]
@@ -302,10 +295,7 @@ class _Methods:
     def _by_complex_step(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and `last` by complex steps, (nv, nv) each.
-
-        Solver rnea has qdd as `last`, aba has tau.
-        """
+        """Return the Jacobians by q, qd and `last` (qdd or tau) by complex steps."""
         program = self.plain[name]
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -353,10 +343,9 @@ class _Methods:
     ) -> np.ndarray:
         """Return the largest error of directional derivatives by direction, (nv,).
 
-        In direction j all three inputs change, in coordinate j alone, by random scales.
-        The analytic derivative is compared with forward mode and with the Jacobians
-        `steps`. `state` is q, qd and qdd for "id", tau for "fd"; `weight`, (nv, nv),
-        maps results to joint forces.
+        In direction j all three inputs change, in coordinate j alone. The analytic
+        derivative is compared with forward mode and with the Jacobians `steps`.
+        `weight`, (nv, nv), maps results to joint forces.
         """
         nv = self.model.nv
         scales = rng.normal(size=(3, nv))
@@ -375,10 +364,9 @@ class _Methods:
 
 
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the largest absolute difference in each column, (columns,).
+    """Return the largest absolute difference in each column, or infinity with NaN.
 
-    It is relative to max(1, largest absolute entry of `expected`), and infinity in a
-    column with NaN.
+    It is relative to max(1, largest absolute entry of `expected`).
     """
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = (

@@ -137,8 +137,7 @@ def _joint(
 ) -> JointSpec:
     """Return a random joint, which may follow an earlier one of a suitable kind.
 
-    It has damping, dry friction, armature, an effort limit and, unless spherical or
-    floating, a spring, but no position or velocity limits. `mimic` is a probability.
+    It has no position or velocity limits. `mimic` is a probability.
     """
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
@@ -177,10 +176,7 @@ def _joint(
 
 
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
-    """Return random options of JointSpec for helical, universal and product, else {}.
-
-    They are "pitch", "axes" with probability 1/2, and "factors".
-    """
+    """Return random options of JointSpec for helical, universal and product joints."""
     if bare.kind == "helical":
         return {"pitch": float(rng.uniform(-0.2, 0.2))}
     if bare.kind == "universal" and rng.uniform() < 0.5:
@@ -204,11 +200,7 @@ def _without_mass(
     joints: list[JointSpec],
     chance: float,
 ) -> list[LinkSpec]:
-    """Return the links in their order, some inner ones without mass.
-
-    Those behind a revolute, continuous or prismatic joint that carry a moving joint
-    with nv <= 3 are chosen, each with probability `chance`.
-    """
+    """Return the links in their order, some inner ones without mass by `chance`."""
     carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}
     above = {j.child: j.kind for j in joints}
     result = []

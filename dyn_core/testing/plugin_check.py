@@ -36,10 +36,7 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Test solvers against the laws of their problems, and print the results.
-
-    Return 1 if a law is broken or a solver raises an error, else 0.
-    """
+    """Test solvers against the laws of their problems; return 1 for a failure."""
     registry = default_registry()
     names = registry.names(references=True)
     asked = arguments.name.removesuffix(".py")
@@ -96,10 +93,7 @@ def _check_file(name: str, origins: Iterable[str]) -> None:
 
 
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Yield the lines of a solver's conformance report; errors become FAIL lines.
-
-    A PluginError that names no plugin is raised: the problem or a law is missing.
-    """
+    """Yield the lines of a solver's conformance report; errors become FAIL lines."""
     try:
         yield from conformance.report(solver, models, engine)
     except (Exception, SystemExit) as error:
