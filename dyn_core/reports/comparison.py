@@ -48,8 +48,7 @@ class Difference(NamedTuple):
 class _Pair(NamedTuple):
     """Two runs on common times; the second was interpolated if `resampled`.
 
-    `parts` has by kind: names, columns of the first run, second minus first run; the
-    arrays are (times, names).
+    `parts` has by kind: names, columns of the first run, second minus first run.
     """
 
     t: np.ndarray
@@ -94,8 +93,7 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    Only kinds and names that both runs have are in it; full turns are not removed. The
-    second is interpolated linearly unless it has the same times.
+    The second is interpolated unless it has the same times; full turns are not removed.
     """
     if not len(first.t) or not len(second.t):
         raise SettingError("a run without rows cannot be compared", "report")
@@ -163,9 +161,7 @@ def comparison_sections(
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
     """Return the section of settings and starts, a table with a column for each run.
 
-    Starts are entries of q and qd in the first row; those that are equal for all runs
-    are left out. Other rows that are equal for all runs are in a second table with one
-    column. A note tells if the hashes of the models differ, or only some runs have one.
+    Rows that are equal for all runs are in a second table, and equal starts left out.
     """
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
@@ -199,10 +195,7 @@ def _start(record: MotionRecord, kind: str, name: str) -> str:
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return the facts to compare, as text by title; missing ones are left out.
-
-    A setting or version replaces an earlier fact of the same title.
-    """
+    """Return the facts to compare, as text by title; missing ones are left out."""
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})
@@ -219,9 +212,8 @@ def _differences(
 ) -> ReportSection:
     """Return the section with a figure and tables of the differences, in SI units.
 
-    One table has a row for each run and kind, the other for each run and column. The
-    figure has only runs that share all times of the first run, whose name is `first`.
-    `pairs` has a _Pair for each other run, in the order of `records`.
+    The figure has only runs that share all times of the first run. `pairs` has a _Pair
+    for each other run, in the order of `records`.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

@@ -78,10 +78,10 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
 
 def _crop(taken: Path, output: Path) -> bool:
-    """Write a picture without the rows at its end that show the background only.
+    """Write a picture without the rows of background at its end, but for a margin.
 
-    The background is the colour of the last pixel; up to 23 rows of it remain. Return
-    whether there is anything else; only then the picture is written.
+    Its colour is that of the last pixel. Return whether there is anything else; only
+    then the picture is written.
     """
     from matplotlib import image
 

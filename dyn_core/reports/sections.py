@@ -143,8 +143,7 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 def _tracking(record: MotionRecord) -> ReportSection:
     """Return the section about the tracking error of each coordinate.
 
-    The run must have rows and q_ref. NaN, where there is no reference, is left out; a
-    coordinate that has no reference at all gets 0.
+    NaN, where there is no reference, is left out; without any there is 0.
     """
     error = tracking_error(record)
     rows = []
@@ -173,10 +172,7 @@ def _tracking(record: MotionRecord) -> ReportSection:
 def _largest_first(
     record: MotionRecord, drawn: Callable[..., Any], meaning: str
 ) -> str:
-    """Return a figure as HTML; of many coordinates the 7 largest, all folded below.
-
-    More than 7 (LEGEND) positions or joint forces are many; `drawn` takes largest=7.
-    """
+    """Return a figure as HTML; of many coordinates the largest, all folded below."""
     if max(len(record.names("q")), len(record.names("tau"))) <= LEGEND:
         return picture(drawn, meaning)
     whole = folded("All joints", picture(drawn, meaning))
@@ -184,12 +180,7 @@ def _largest_first(
 
 
 def _limits(record: MotionRecord) -> ReportSection:
-    """Return the section about joint forces and their limits.
-
-    The run must have rows and joint forces, whose NaN count as 0. Coordinates of a
-    floating or free_rpy joint are left out if their force is always 0. The figure shows
-    the joints with a finite limit; there is none if all of their forces are 0.
-    """
+    """Return the section about joint forces, whose NaN count as 0, and their limits."""
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
@@ -264,10 +255,7 @@ def energy_sentence(record: MotionRecord) -> str:
 
 
 def _energy(record: MotionRecord) -> ReportSection:
-    """Return the section about the energy balance.
-
-    The run must have rows and the series of energies; a missing correction is zero.
-    """
+    """Return the section about the energy balance."""
     series = record.series
     total = series["kinetic"] + series["potential"]
     correction = series.get("correction", np.zeros(1))  # not in files of old releases

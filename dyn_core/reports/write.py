@@ -114,10 +114,7 @@ def _facts(result: Identification) -> ReportSection:
 
 
 def _numbers(result: Identification) -> ReportSection:
-    """Return the section of individually identifiable parameters.
-
-    They are the ones with a finite standard deviation.
-    """
+    """Return the section of individually identifiable parameters."""
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
     rows = [
