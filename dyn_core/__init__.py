@@ -272,12 +272,7 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
         """
 
         def __str__(self) -> str:
-            """Return the message for the name, with what is valid instead.
-
-            That is the call that solves the problem of this name, or of the solver, the
-            import of the module of this name, for "show" the call of the viewer, else
-            similar names.
-            """
+            """Return the message for the name, with what is valid instead."""
             from dyn_core import errors, problems
             from dyn_core.solving.registry import solver, solvers
 

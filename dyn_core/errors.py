@@ -398,12 +398,7 @@ class TraceError(DynError, TypeError):
 
 
 def _trace_error(message: str, solver: str | None) -> TraceError:
-    """Return a TraceError with exactly this message; used by pickle.
-
-    Args:
-        message: Message that already contains the solver.
-        solver: Value of the attribute `solver`.
-    """
+    """Return a TraceError with exactly this message; used by pickle."""
     error = TraceError(message)
     error.solver = solver
     return error

@@ -84,8 +84,7 @@ _LOCKS: WeakSet[Lock] = WeakSet()
 def _open_all() -> None:
     """Make all locks unused, and forget forks and computations in progress.
 
-    Called in a child process after a fork: the threads that had acquired the locks do
-    not exist there.
+    Called in a child after a fork: the threads with the locks do not exist there.
     """
     for lock in _LOCKS:
         lock._begin()
@@ -95,11 +94,10 @@ def _open_all() -> None:
 class _Forks:
     """Coordinates forks with threads that compute a `once` result.
 
-    A fork waits while another thread computes one, and such a thread waits while a fork
-    is in progress: an import or load in progress would stay unfinished in the child,
-    behind Python's own locks. A thread that forks within its own computation does not
-    wait. These waits are not longer than PATIENCE (60 s), so a deadlock cannot last;
-    that of a fork for registered locks has no limit.
+    They wait for each other: an import or load in progress would stay unfinished in the
+    child, behind Python's own locks. These waits end after PATIENCE, so a deadlock
+    cannot last; that of a fork for registered locks has no limit. A thread that forks
+    within its own computation does not wait.
     """
 
     PATIENCE = 60.0  # maximum wait [s]
@@ -118,8 +116,7 @@ class _Forks:
         """Context manager: other threads cannot fork inside its block.
 
         The block begins when no fork is in progress, or after PATIENCE; at once within
-        another such block of this thread. A fork that begins during the block waits for
-        its end, but not longer than PATIENCE.
+        another such block of this thread.
         """
         mine, changed, making = threading.get_ident(), self._changed, self._making
         with changed:
@@ -136,8 +133,7 @@ class _Forks:
     def begin(self) -> None:
         """Wait for computing threads, at most PATIENCE; then acquire all locks.
 
-        Called before a fork, by the thread that forks. The locks are those that
-        forks_wait_for registered; it waits for each without limit.
+        Called before a fork, by the thread that forks; the wait for locks has no limit.
         """
         mine, making = threading.get_ident(), self._making
         with self._changed:
@@ -148,10 +144,7 @@ class _Forks:
             lock.__enter__()
 
     def end(self) -> None:
-        """Release the registered locks and let other threads continue.
-
-        Called after a fork, in the parent.
-        """
+        """Release the locks and let other threads go on, in the parent after a fork."""
         for lock in self.locks:
             lock.__exit__()
         with self._changed:

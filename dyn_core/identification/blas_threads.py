@@ -38,10 +38,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _take_one() -> list[int]:
-    """Set each library to one thread; return the previous numbers of threads.
-
-    The numbers are in the order of _switches().
-    """
+    """Set each library to one thread; return the previous numbers for _set_back."""
     before = [read() for read, _ in _switches()]
     _set_back([1] * len(before))
     return before
@@ -58,10 +55,7 @@ _ONE_THREAD = CommonSetting(_take_one, _set_back)
 
 @once
 def _switches() -> tuple[Switch, ...]:
-    """Return (read, set) functions for each OpenBLAS installed with NumPy or SciPy.
-
-    They are looked for once; empty if there is none.
-    """
+    """Return (read, set) functions for each OpenBLAS installed with NumPy or SciPy."""
     import scipy
 
     switches: list[Switch | None] = []
@@ -73,10 +67,7 @@ def _switches() -> tuple[Switch, ...]:
 
 
 def _switch(path: Path) -> Switch | None:
-    """Return functions that read and set the number of threads of a library.
-
-    The result is None if the library lacks them or fails to load. `path` is its file.
-    """
+    """Return functions that read and set a library's number of threads, or None."""
     try:
         library = ctypes.CDLL(str(path))
     except OSError:

@@ -237,17 +237,10 @@ def identify(
 
 @dataclass(eq=False)
 class _Fit:
-    """Settings of a fit of parameters to measurements.
+    """Settings of a fit; `deviations` of the prior, (np,), are infinite if not given.
 
-    Attributes:
-        known: Prior, bounds and bodies.
-        deviations: Standard deviations of the prior, (np,); infinite where the user
-            gives none.
-        tolerance: Relative threshold below which singular values count as zero.
-        most: Maximum number of cost evaluations of one fit.
-        progress: Function called as progress(evaluations, cost), or None.
-        bounded: Whether to fit with bounds or consistency; else by least squares,
-            nearest to the prior.
+    If `bounded`, the fit is with bounds or consistency; else by least squares, nearest
+    to the prior.
     """
 
     known: Knowledge
@@ -265,9 +258,7 @@ class _Fit:
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted rows A (rows, np) and right sides b, linearised about z.
 
-        z are parameters, (np,). First come the reduced rows of the measurements `data`
-        (Measurements.linearized), then one row for each parameter whose prior has a
-        standard deviation.
+        Reduced rows of the measurements, then the prior with its standard deviations.
         """
         A, b = data.linearized(z)
         sure = np.flatnonzero(np.isfinite(self.deviations))
@@ -279,15 +270,10 @@ class _Fit:
     def find_noise(
         self, data: Measurements, weights: np.ndarray | None
     ) -> tuple[np.ndarray, int, bool]:
-        """Fit the parameters with known or estimated noise.
+        """Fit the parameters with known noise (1 / weights, (nv,)), or estimate it.
 
-        Args:
-            data: Measurements, whose `noise` and `trust` are written.
-            weights: One over the noise of each coordinate, (nv,); None: the noise is
-                estimated from the residuals of four fits.
-
-        Returns:
-            Parameters, number of evaluations, and whether the fit converged.
+        The estimate is from the residuals of four fits. Return parameters, number of
+        evaluations and whether the fit converged; write `noise` and `trust` of `data`.
         """
         z, total = self.known.prior, 0
         if weights is not None:
@@ -309,19 +295,11 @@ class _Fit:
     def rounds(
         self, data: Measurements, z: np.ndarray, most: int = ROUNDS
     ) -> tuple[np.ndarray, int, bool]:
-        """Fit the parameters by repeated linearisation.
+        """Fit the parameters by repeated linearisation, beginning with z (np,).
 
-        A linear problem that is not robust takes one round. Others end when a round
-        changes the weighted rows little, or are not converged after `most` rounds.
-
-        Args:
-            data: Measurements, whose `trust` is written.
-            z: Parameters to begin with, (np,).
-            most: Maximum number of rounds.
-
-        Returns:
-            Parameters, number of evaluations (0 unless `bounded`), and whether the fit
-            converged.
+        A fit ends when a round changes the weighted rows little. Return parameters,
+        number of evaluations (0 unless `bounded`) and whether the fit converged; write
+        `trust` of `data`.
         """
         total, linear = 0, data.forces.linear and not data.robust
         for _ in range(most):
@@ -348,12 +326,10 @@ class _Fit:
     def _shortened(
         self, data: Measurements, z: np.ndarray, new: np.ndarray
     ) -> np.ndarray:
-        """Return parameters `new`, (np,), with the step from z shortened.
+        """Return a copy of parameters `new`, (np,), with the step from z shortened.
 
-        Speed parameters change by a factor of 2 at most. If the joint forces are
-        nonlinear in the parameters, the step is halved until the cost does not
-        increase, six times at most. `data` are the measurements; `new` itself is not
-        changed.
+        Speed parameters change by a factor of 2 at most; for nonlinear joint forces the
+        step is halved until the cost does not increase, six times at most.
         """
         kinds = np.array(data.unknowns.kinds)
         speeds = np.isin(kinds, list(SPEEDS))
@@ -373,14 +349,8 @@ class _Fit:
     ) -> CrossValidation:
         """Return rms residuals of fits that each leave out a block of consecutive rows.
 
-        They are (nv,), over all fits, for fitted and for left-out rows; with them is
-        the standard deviation of the parameters between the fits. `data` is not
-        changed; its noise counts in all fits, which begin at z.
-
-        Args:
-            data: Measurements.
-            z: Parameters of the fit to all data, (np,).
-            folds: Number of blocks, two or more.
+        They are (nv,), over all fits. The noise of `data` counts in all fits, which
+        begin at z.
         """
         count = len(data.tau)
         blocks = np.array_split(np.arange(count), folds)
@@ -398,25 +368,13 @@ class _Fit:
 
 
 def _shown(fit: _Fit, count: int) -> Any:
-    """Return a context that shows a progress line on a terminal.
-
-    It does nothing for a fit without iterations, or if the user gives `progress`.
-
-    Args:
-        fit: Settings of the fit.
-        count: Number of parameters.
-    """
+    """Return a context that may show a progress line on a terminal."""
     quiet = fit.progress is not None or not fit.bounded
     return nullcontext() if quiet else progress_line(f"fitting {count} parameters")
 
 
 def _check_counts(folds: int, average: int) -> None:
-    """Raise a SettingError if a count is out of range.
-
-    Args:
-        folds: Number of blocks for cross-validation: 0, or 2 or more.
-        average: Number of samples of each mean, 1 or more.
-    """
+    """Refuse counts that are out of range: SettingError."""
     for name, value, kind in (
         ("folds", folds, Whole(0)),
         ("average", average, Whole(1)),
@@ -457,18 +415,9 @@ def _refuse_hidden_inertia(
     tolerance: float,
     partial: bool,
 ) -> None:
-    """Check that the data determine all base parameters of the robot's layout.
+    """Refuse data that do not determine all base parameters, unless `partial`.
 
-    Args:
-        data: Measurements; without a layout: AssertionError.
-        whole: Base parameters of the robot, for random motion.
-        known: Prior and scale.
-        tolerance: Relative threshold for singular values.
-        partial: Whether to accept any data.
-
-    Raises:
-        IdentificationError: The data determine fewer base parameters, and `partial` is
-            false; names the least determined ones.
+    `whole` are those of the robot's layout for random motion.
     """
     layout, count = data.unknowns.layout, data.unknowns.linear
     assert layout is not None
@@ -493,21 +442,7 @@ def _refuse_hidden_inertia(
 def _refuse_hidden_paths(
     data: Measurements, z: np.ndarray, known: Knowledge, tolerance: float, partial: bool
 ) -> None:
-    """Check that the data determine all parameters that are sought by path.
-
-    Parameters of the kinds friction_speed, stribeck_speed and rest are not checked.
-
-    Args:
-        data: Measurements.
-        z: Fitted parameters, (np,).
-        known: Prior and scale.
-        tolerance: Relative threshold for singular values.
-        partial: Whether to accept any data.
-
-    Raises:
-        IdentificationError: The data do not determine a parameter by itself, and
-            `partial` is false; names the least determined ones.
-    """
+    """Refuse data that do not determine all sought paths, unless `partial`."""
     unknowns: Unknowns = data.unknowns
     base = base_of(unknowns, data.linearized(z)[0], z, tolerance)
     hidden, _ = np.linalg.qr(base.directions / known.scale[:, None])

@@ -271,18 +271,9 @@ def _identified(
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
-    Of a long motion at most 4000 blocks of samples are used, evenly spaced.
-
-    Args:
-        model: Robot.
-        motion: Filtered motion with unfiltered joint forces.
-        rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
-            too; None: no delay.
-        options: Options of dyn.identify; by default, `average` takes 5 ms or less.
-        acts: Whether the measured forces contain joint friction.
-
-    Raises:
-        DynError: As dyn.identify.
+    Of a long motion at most 4000 blocks of samples are used. `rate` is the time
+    derivative of the joint forces, to identify a delay, too. `acts`: the measured
+    forces contain friction.
     """
     n = len(motion.t)
     step = max(int(motion.rate / (4 * motion.cutoff)), 1)
@@ -307,18 +298,8 @@ def _identified_late(
 
     A fit finds the change of the delay to first order, using the rate of the joint
     forces that the robot of the previous fit predicts: the rate of measured forces is
-    noisy, and filtering them smears dry friction. The motion is shifted by the delay
-    until the change is negligible, or five fits are made. The result has the whole
-    delay, and the prior of the first fit.
-
-    Args:
-        model: Robot.
-        motion: Filtered motion with unfiltered joint forces.
-        options: Options of dyn.identify.
-        acts: Whether the measured forces contain joint friction.
-
-    Raises:
-        DynError: As dyn.identify, or the delay is longer than every part of the motion.
+    noisy, and filtering them smears dry friction. `acts`: the measured forces contain
+    friction.
     """
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
@@ -341,10 +322,7 @@ def _identified_late(
 
 
 def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of options; prior and bounds of the delay are less by `late` [s].
-
-    Later fits only identify the remaining delay. The options must be valid.
-    """
+    """Return a copy of options; prior and bounds of the delay are less by late [s]."""
     moved = dict(options)
     prior, bounds = options.get("prior"), options.get("bounds")
     if prior is None or isinstance(prior, Mapping):
@@ -362,20 +340,13 @@ def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
-    """Return indices of samples: every `thin`-th block of `step` consecutive samples.
-
-    The first block is included. `count` is the number of all samples; an incomplete
-    last block is left out.
-    """
+    """Return indices of every `thin`-th block of `step` samples, from the first."""
     blocks = np.arange(count // step * step).reshape(-1, step)
     return np.asarray(blocks[::thin].ravel())
 
 
 def _check_model(model: Model) -> None:
-    """Raise an UnsupportedError unless a robot can be compared with joint states.
-
-    The robot must have joints, of one coordinate each, and no loops.
-    """
+    """Refuse loops, and robots without joints or with joints of several coordinates."""
     if model.loops:
         raise UnsupportedError(
             f"'{model.name}' has loops: its measured joint forces do not follow from"
@@ -396,13 +367,7 @@ def _columns(model: Model, name: str) -> range:
 
 
 def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
-    """Return the measured joint forces, (rows, nv), and "effort" or "command".
-
-    They are record.tau if each joint has a finite number in it, else record.command.
-
-    Raises:
-        IdentificationError: In both, a joint has no finite number, or they are None.
-    """
+    """Return the measured joint forces, (rows, nv), and "effort" or else "command"."""
     for against, array in (("effort", record.tau), ("command", record.command)):
         if array is not None and np.isfinite(array).any(axis=0).all():
             return array, against
@@ -419,30 +384,20 @@ def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a copy of positions (rows, nv) without full turns of continuous joints.
-
-    Their steps from row to row become at most half a turn.
-    """
+    """Return positions (rows, nv) with steps of at most half a turn, in a copy."""
     columns = zip(model.joint_names, q.T, strict=True)
     return np.column_stack([without_turns(model, name, x) for name, x in columns])
 
 
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
-    """Return the model's joint forces with springs, filtered, (samples, nv) [N·m | N].
-
-    They are computed from the motion, with friction if `joint_friction`, and filtered
-    like the measured ones.
-    """
+    """Return the model's joint forces with springs, filtered as measured ones are."""
     return motion.filtered(_unfiltered_torque(model, motion, joint_friction))
 
 
 def _unfiltered_torque(
     model: Model, motion: SmoothMotion, joint_friction: bool
 ) -> np.ndarray:
-    """Return the model's joint forces for a motion, (samples, nv) [N·m | N].
-
-    Springs act, and joint friction if `joint_friction`; the result is not filtered.
-    """
+    """Return the model's joint forces with springs, (samples, nv) [N·m | N]."""
     program = solver("rnea").build(
         model, joint_friction=bool(joint_friction), joint_springs=True
     )
@@ -466,17 +421,8 @@ def _explained(
 ) -> dict[str, np.ndarray]:
     """Return for each cause the fraction of the residual's mean square it explains.
 
-    "an offset" is the mean. The others are fitted to the rest, each alone: "friction"
-    by tanh(qd / width) and qd, "inertia" by qdd, "gravity or a spring" by sin q and
-    cos q.
-
-    Args:
-        residual: Measured minus computed joint forces, (samples, nv).
-        motion: Motion.
-        widths: Width of dry friction of each joint, (nv,) [rad/s | m/s].
-
-    Returns:
-        Fractions, (nv,), by name of the cause; 0 where the residual is zero.
+    "an offset" is the mean; the others are fitted to the rest, each alone. Fractions
+    are (nv,), for residuals (samples, nv).
     """
     square = (residual * residual).mean(axis=0)
     centred = residual - residual.mean(axis=0)
@@ -497,23 +443,14 @@ def _explained(
 
 
 def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
-    """Return the mean square of the fit A x, A x nearest to y.
-
-    The columns of A are the signals (samples,) without their means; y (samples,) is
-    used as it is.
-    """
+    """Return the mean square of A x nearest to y; A: signals without their means."""
     A = np.column_stack([x - x.mean() for x in signals])
     fit = A @ np.linalg.lstsq(A, y, rcond=None)[0]
     return float((fit * fit).mean())
 
 
 def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str]:
-    """Return sentences on doubtful properties of the measurement.
-
-    They are about positions that look like degrees, omitted samples, gaps, velocities
-    that are not the slope of the positions, and joints that hardly move. `record` is
-    the motion before filtering, with the joints of the robot.
-    """
+    """Return sentences on doubtful properties of the measurement."""
     doubt = in_degrees(model, "q", record.q)
     notes = [doubt] if doubt else []
     if motion.dropped:

@@ -121,10 +121,7 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
 
 
 def _rest(joint: JointSpec) -> float | list[float]:
-    """Return the rest position of a joint's spring for a sidecar [rad | m].
-
-    It is a list if the joint has several numbers.
-    """
+    """Return the rest position of a joint's spring for a sidecar [rad | m]."""
     rest = joint.rest
     return [float(x) for x in rest] if isinstance(rest, tuple) else float(rest)
 
@@ -188,16 +185,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
-    It begins with the comment.
-
-    It is the sidecar that the robot was read with, without its comments, in which
-    friction, rotors and springs of the model's joints are replaced, and so are changed
-    axes, pitches and plugs, and numbers of gears and of springs between points; without
-    such a file, or if it is gone, it has only these. Armatures, rotors included, of the
-    model's joints are in the section joints; the sections armature and rotors keep
-    other joints, such as locked ones. An existing file at `path` is replaced. Raises
-    ModelError if no robot can have the model's parameters, the sidecar cannot be read,
-    or as _changed_geometry; OSError if the file cannot be written.
+    It is the one that the robot was read with, without its comments, and with the
+    numbers of the model's joints, gears and springs replaced. Armatures, rotors
+    included, are in the section joints; armature and rotors keep other joints, such as
+    locked ones.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -233,13 +224,9 @@ def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> N
 
 
 def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
-    """Replace the numbers of a gear of a sidecar where they differ, in place.
+    """Replace the numbers of a gear of a sidecar by those of `rules`, its followers'.
 
-    They become the lists ratios or offsets; ratio or offset is then removed.
-
-    Args:
-        gear: Entry of the section gears.
-        rules: Rule of each of its followers in the robot.
+    In place, as lists, where they differ.
     """
     kinds = ("ratio", "multiplier", 1.0), ("offset", "offset", 0.0)
     for key, attribute, default in kinds:
@@ -253,14 +240,9 @@ def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
 def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]:
     """Return the axes, pitches and plugs by joint that differ from the robot's files.
 
-    It is in the format of the section joints of a sidecar, and {} for a robot that was
-    not read from a URDF file, or if that is gone. Raises ModelError if the file is not
-    valid any more, the plug of a fixed joint differs, or the robot has gears, loops or
+    It is in the format of the section joints of a sidecar. `extras` is the sidecar that
+    the robot was read with. Refused are a changed plug of a fixed joint, and joints or
     the like of extras that are no file.
-
-    Args:
-        model: Robot.
-        extras: Content of the sidecar that it was read with.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or file_kind(file) != "file":
@@ -296,11 +278,7 @@ def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _parts(robot: Description) -> list[Any]:
-    """Return a list of what a sidecar adds to a robot beside numbers, to be compared.
-
-    It has a tuple for each joint (name, kind, leader or None, passive, effort, swing),
-    the loops, and the names of springs between points.
-    """
+    """Return a list of what a sidecar adds to a robot beside numbers, to compare it."""
     joints = [
         (x.name, x.kind, x.mimic and x.mimic.joint, x.passive, x.effort, x.swing)
         for x in robot.joints
@@ -342,19 +320,13 @@ def urdf_of(model: Model) -> str:
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
-    """Return whether a parameter of two inertias differs.
-
-    Differences up to 1e-12 of it, plus 1e-15, are rounding.
-    """
+    """Return whether a parameter of two inertias differs by more than rounding."""
     a, b = (np.array(x.parameters, float) for x in (one, other))
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 
 
 def _inertial(I: RigidInertia) -> Wanted:
-    """Return the numbers of an <inertial>, in its link's axes, for the inertia I.
-
-    The paths are ("inertial", "origin"), ("inertial", "mass"), ("inertial", "inertia").
-    """
+    """Return the numbers of an <inertial>, in its link's axes, for the inertia I."""
     moments = Symmetric.of(I.Ic).entries  # type: ignore[arg-type]
     return {
         ("inertial", "origin"): {"xyz": tuple(I.c), "rpy": (0.0, 0.0, 0.0)},
@@ -368,9 +340,7 @@ def _inertial(I: RigidInertia) -> Wanted:
 def _changed(old: JointSpec, new: JointSpec) -> Wanted:
     """Return the numbers of joint `new` that differ from `old`, by child element.
 
-    Of dynamics they are damping and friction that differ, of origin both xyz and rpy if
-    one of them differs, of mimic multiplier and offset; a dict is empty if nothing
-    differs. The keys are always ("dynamics",), ("origin",) and ("mimic",).
+    Of origin both xyz and rpy are there if one differs, of mimic multiplier and offset.
     """
     changed: dict[str, Any] = {
         name: (getattr(new, name),)
@@ -388,13 +358,9 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
 def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
     """Return a URDF with other numbers; the rest of the text is unchanged.
 
-    Elements that are missing are added at the end of their parent; links and joints
-    that are missing are not. Invisible characters in values of attributes become
-    underscores, and a declared encoding becomes UTF-8.
-
-    Args:
-        text: URDF that can be loaded.
-        wanted: Numbers by tag (link or joint) and name of elements of <robot>.
+    Missing elements are added at the end of their parent, but not links and joints.
+    Invisible characters in attributes become underscores, a declared encoding UTF-8.
+    `wanted` are numbers by tag (link or joint) and name.
     """
     new, done = [], 0
     path: list[str] = []
@@ -434,11 +400,7 @@ def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
 
 
 def _mended(attribute: re.Match[str]) -> str:
-    """Return an attribute with an underscore for each invisible character in its value.
-
-    Without such characters its text is returned unchanged. `attribute` is a match of
-    _ATTRIBUTE.
-    """
+    """Return an attribute with underscores for invisible characters in its value."""
     name, quoted = attribute.groups()
     value = html.unescape(re.sub(r"[\t\r\n]", " ", quoted[1:-1]))
     mended = mended_name(value)
@@ -446,14 +408,9 @@ def _mended(attribute: re.Match[str]) -> str:
 
 
 def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
-    """Return XML lines of the child elements that an element lacks.
+    """Return XML lines of the child elements that the element at `place` lacks.
 
-    Zeros are not written, and no element without other numbers, as missing ones are
-    zero.
-
-    Args:
-        todo: Numbers by path; those below the element are removed, in place.
-        place: Path of the element within its link or joint; () for these themselves.
+    Their numbers are removed from `todo`; zeros, as missing ones are, are not written.
     """
     lines: list[str] = []
     parent = ""
@@ -470,12 +427,7 @@ def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
 def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
     """Return the text of attributes with other numbers, written with all digits.
 
-    Numbers that agree within 1e-12 (relative) keep their text. Other attributes stay,
-    but quat_xyzw is removed if `values` has rpy.
-
-    Args:
-        attributes: Text between the tag's name and its end.
-        values: Numbers by name; an attribute that is missing is added, unless it is 0.
+    Numbers that agree within 1e-12 keep their text; missing ones are added unless 0.
     """
     left = dict(values)
 

@@ -92,15 +92,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
 
 
 def _value(path: str | os.PathLike[str], row: list[str]) -> float:
-    """Return the number in the second cell of a row; it may be NaN or infinite.
-
-    Args:
-        path: File, for messages.
-        row: Cells of the row: name, value, ...
-
-    Raises:
-        SettingError: There is no second cell, or it is no number.
-    """
+    """Return the number in the second cell of a row; it may be NaN or infinite."""
     try:
         return cell_number(row[1])
     except (ValueError, IndexError) as error:
@@ -108,10 +100,7 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
 
 
 def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
-    """Return (not raise) the error that a file is no table of parameters.
-
-    `reason` is the reason, for the message.
-    """
+    """Return (not raise) the error that a file is no table of parameters."""
     valid = "rows of name, value"
     message = f"{path}: no table of parameters: {reason}; valid: {valid}"
     return SettingError(message, "parameters")
@@ -120,22 +109,9 @@ def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
 def _with_names(
     model: Model, path: str | os.PathLike[str], values: dict[str, float]
 ) -> Model:
-    """Return the robot with values of parameter paths; a delay is ignored.
+    """Return the robot with values of PATH, PATH:part or PATH[k]; a delay is ignored.
 
-    Numbers of a path that have no value are unchanged. Without values the robot itself
-    is returned.
-
-    Args:
-        model: Robot.
-        path: File, for messages.
-        values: Values by name: PATH, PATH:part or PATH[k].
-
-    Raises:
-        SettingError: The robot has no such parameter, or the parameter no such number.
-        ModelError: No robot can have the values.
-        SingularError: An axis has length 0, or is -z for a planar joint.
-        UnsupportedError: A parameter belongs to the robot as a whole; gravity is
-            allowed.
+    Numbers of a path that have no value are unchanged. `path` is for messages.
     """
     values = {k: v for k, v in values.items() if k != "delay"}
     paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)
@@ -461,10 +437,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines: the heading `what`, then one for each of at most 12 names.
-
-    If there are more names, a line with the number of the others; [] without names.
-    """
+    """Return the heading `what` and lines of names, at most 12; [] without names."""
     if not names:
         return []
     more = [f"  ... and {len(names) - MOST_LINES} more"]

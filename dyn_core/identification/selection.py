@@ -294,14 +294,7 @@ class Unknowns:
 
 
 def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    """Return prior values or deviations as an array, () or (count,).
-
-    `values` is one number, or `count` numbers; NaN is valid. `name` is the parameter or
-    path, for errors.
-
-    Raises:
-        ShapeError: The number of values is different, or they are no numbers.
-    """
+    """Return prior values or deviations as an array, () or (count,); NaN is valid."""
     array = float_array(f"prior of {name}", values, f"{count} numbers")
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count):
         raise ShapeError(f"prior of {name}", f"{count} numbers", f"shape {array.shape}")
@@ -309,11 +302,7 @@ def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
 
 
 def _interval(name: str, pair: Any) -> tuple[float, float]:
-    """Return the ends (least, largest) of an interval as floats.
-
-    SettingError unless `pair` is two numbers, the first less than the second; they may
-    be infinite. `name` is the parameter, for the error.
-    """
+    """Return an interval's ends (least, largest) as floats; they may be infinite."""
     try:
         low, high = (float(x) for x in float_array(name, pair, "2 numbers"))
     except (TypeError, ValueError):  # a ShapeError is a ValueError
@@ -345,12 +334,7 @@ def path_of(name: str) -> str:
 
 
 def _kinds(model: Model, path: str) -> list[str]:
-    """Return the kind of each number of a path, in the order of model.parameter(path).
-
-    For a payload it is mass, moment (m c) or inertia; for the angles of an origin or
-    plug, angle; else the path's end, such as damping. It need not be in _UNITS.
-    ModelError for an unknown path.
-    """
+    """Return the kind of each number of a path, in order; it need not be in _UNITS."""
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":
         return ["mass", *["moment"] * 3, *["inertia"] * 6]
@@ -426,11 +410,7 @@ def select(
 
 
 def _asked(only: Any) -> list[str]:
-    """Return groups and paths as a list of strings; a single string is accepted.
-
-    SettingError if the list is empty or has an entry that is no string. Whether the
-    robot has them is not checked.
-    """
+    """Return groups and paths as a list; whether the robot has them is not checked."""
     one = isinstance(only, str) or not isinstance(only, Iterable)
     asked = [only] if one else list(only)
     if not asked or not all(isinstance(x, str) for x in asked):
@@ -480,20 +460,8 @@ def _names_of(
 ) -> list[str]:
     """Return the parameter paths of a group; of a path or number a list of it alone.
 
-    The list is empty if the robot has none of a group. Paths of several joints are in
-    the order of parameters, then of joints. The index of a number is not checked.
-
-    Args:
-        model: Robot.
-        entry: Group (friction, rotors, payload, springs, gears or origins), path, or
-            number, such as LINK.com:x.
-        law: Joint parameters of the friction law.
-        covered: Joint parameters that the layout contains already; the group friction
-            is without them.
-
-    Raises:
-        SettingError: There is no such group or path, the path is armature or time, or
-            for the group payload the robot has not exactly one link that can carry it.
+    Paths of several joints are in the order of parameters, then of joints. The group
+    friction is without those `covered` by the layout.
     """
     joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
     if entry == "friction":
@@ -527,10 +495,7 @@ def _names_of(
 
 
 def _point_springs(model: Model) -> list[str]:
-    """Return the parameter paths of springs between points.
-
-    First SPRING.rest_length of all springs, then SPRING.stiffness of all.
-    """
+    """Return SPRING.rest_length of all springs between points, then their stiffness."""
     return [x for x in parameter_paths.paths(model) if x.endswith(".rest_length")] + [
         f"{x.rpartition('.')[0]}.stiffness"
         for x in parameter_paths.paths(model)
@@ -539,13 +504,9 @@ def _point_springs(model: Model) -> list[str]:
 
 
 def _tool(model: Model) -> str:
-    """Return the name of the link that carries a payload.
+    """Return the name of the link that carries a payload: the only end of the robot.
 
-    It is the only moving link that is no parent of a joint in the description; fixed
-    joints count, and joints that a sub-chain leaves out.
-
-    Raises:
-        SettingError: There is no such link, or several.
+    Fixed joints count, and joints that a sub-chain leaves out.
     """
     joints = model.build.description.joints
     parents = {joint.parent for joint in joints}

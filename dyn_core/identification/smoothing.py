@@ -183,11 +183,7 @@ def smooth_motion(
 
 
 def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Return which samples are finite and later than all finite ones before.
-
-    The result is bool, (samples,). `t` are times, (samples,); `columns` are arrays,
-    (samples, n) each.
-    """
+    """Return which samples (bool) are finite and later than all finite ones before."""
     good = np.isfinite(t)
     for array in columns:
         good = good & np.isfinite(array).all(axis=1)
@@ -197,27 +193,16 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the index of the first row after each pause over 5 periods (GAP), (gaps,).
-
-    `t` are increasing times, (rows,) [s], `period` is the usual one between them [s].
-    """
+    """Return the first row after each pause over 5 periods (GAP); t are increasing."""
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
 
 
 def _smoothed(
     t: np.ndarray, signals: np.ndarray, n: int, rate: float, cutoff: float
 ) -> list[np.ndarray]:
-    """Return filtered signals of one part, in the order of SIGNALS.
+    """Return filtered signals of one part at even times t, in the order of SIGNALS.
 
-    They are t, q, qd, qdd, tau, unfiltered tau, and the slope of q, with one row for
-    each sample. qd is the slope if it was not measured; qdd is the derivative of qd.
-
-    Args:
-        t: Even times, (samples,) [s].
-        signals: q, tau and optionally qd side by side, (samples, 2 n or 3 n).
-        n: Number of coordinates.
-        rate: Sampling rate [Hz].
-        cutoff: Cut-off frequency [Hz].
+    `signals` has q, tau and optionally qd side by side, (samples, 2 n or 3 n).
     """
     filtered = low_pass(signals, rate, cutoff)
     q, tau = filtered[:, :n], filtered[:, n : 2 * n]
@@ -231,10 +216,6 @@ def _derivative(x: np.ndarray, rate: float) -> np.ndarray:
     """Return the derivative of the rows by central differences of order four.
 
     The first and last rows are of order one, the rows next to them of order two.
-
-    Args:
-        x: Signals on an even grid, (samples, n), at least two rows.
-        rate: Sampling rate [Hz].
     """
     slope = np.gradient(x, axis=0) * rate
     slope[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12)

@@ -46,13 +46,9 @@ class Difference(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two runs on common times.
+    """Two runs on common times; the second was interpolated if `resampled`.
 
-    Attributes:
-        t: Common times [s].
-        parts: By kind: names, columns of the first run, second minus first run; the
-            arrays are (times, names).
-        resampled: Whether the second run had to be interpolated.
+    `parts` has by kind: names, columns of the first run, second minus first run.
     """
 
     t: np.ndarray
@@ -97,17 +93,7 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    The result has the times `t`; `parts`, by kind the names, the columns of the first
-    run and the differences, second minus first; and whether the second was
-    `resampled`. Only kinds and names that both runs have are in it; full turns are not
-    removed.
-
-    Args:
-        first: Reference run.
-        second: Compared run; interpolated linearly unless it has the same times.
-
-    Raises:
-        SettingError: A run has no rows, or they have no times or columns in common.
+    The second is interpolated unless it has the same times; full turns are not removed.
     """
     if not len(first.t) or not len(second.t):
         raise SettingError("a run without rows cannot be compared", "report")
@@ -137,10 +123,7 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
 
 
 def _few(record: MotionRecord) -> str:
-    """Return the first three names of a run's position columns, for a message.
-
-    They are quoted, with commas between; ", ..." follows if there are more.
-    """
+    """Return the first three names of a run's position columns, for a message."""
     names = record.names("q")
     return ", ".join(map(shown, names[:3])) + (", ..." if len(names) > 3 else "")
 
@@ -178,15 +161,7 @@ def comparison_sections(
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
     """Return the section of settings and starts, a table with a column for each run.
 
-    Starts are entries of q and qd in the first row of a run [rad | m, rad/s | m/s];
-    those that are equal for all runs are left out. Other rows that are equal for all
-    runs are in a second table with one column; if all rows are, a note replaces the
-    first. A missing setting is shown as "-". A note tells if the hashes of the models
-    differ, or only some runs have one.
-
-    Args:
-        records: Runs.
-        names: Name of each run.
+    Rows that are equal for all runs are in a second table, and equal starts left out.
     """
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
@@ -212,13 +187,7 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _start(record: MotionRecord, kind: str, name: str) -> str:
-    """Return an entry of q or qd in the first row as text; "-" if there is none.
-
-    Args:
-        record: Run that is compared.
-        kind: "q" or "qd".
-        name: Name of the entry, as in `record.names(kind)`.
-    """
+    """Return an entry of q or qd in the first row as text; "-" if there is none."""
     columns, names = getattr(record, kind), record.names(kind)
     if columns is None or not len(columns) or name not in names:
         return "-"
@@ -226,12 +195,7 @@ def _start(record: MotionRecord, kind: str, name: str) -> str:
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return the facts to compare, as text by title; missing ones are left out.
-
-    They are robot, hash of the model, settings, number of rows, largest energy residual
-    [J] and versions, in this order. A setting or version replaces an earlier fact of
-    the same title.
-    """
+    """Return the facts to compare, as text by title; missing ones are left out."""
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})
@@ -248,15 +212,8 @@ def _differences(
 ) -> ReportSection:
     """Return the section with a figure and tables of the differences, in SI units.
 
-    One table has a row for each run and kind, the other for each run and column. The
-    figure has only runs that share all times of the first run; without any, there is
-    none.
-
-    Args:
-        first: Name of the first run.
-        records: All runs, the first one first.
-        pairs: By name of each other run, in the order of `records`: its _Pair with the
-            first run. ValueError for another number of them.
+    The figure has only runs that share all times of the first run. `pairs` has a _Pair
+    for each other run, in the order of `records`.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

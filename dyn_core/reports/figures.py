@@ -156,10 +156,7 @@ def contacts_figure(record: MotionRecord) -> Any:
 
 
 def _whole_decades(axis: Any) -> None:
-    """Make the vertical axis of drawn axes logarithmic, with two labels at least.
-
-    It goes from one power of ten to another. There must be data, all above zero.
-    """
+    """Make the vertical axis of data logarithmic, with two labels at least."""
     axis.set_yscale("log")
     low, high = np.log10(axis.dataLim.intervaly)
     axis.set_ylim(10.0 ** np.floor(low), 10.0 ** max(np.ceil(high), np.floor(low) + 1))

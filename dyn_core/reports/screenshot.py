@@ -78,14 +78,10 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
 
 def _crop(taken: Path, output: Path) -> bool:
-    """Write a picture without the rows at its end that show the background only.
+    """Write a picture without the rows of background at its end, but for a margin.
 
-    The background is the colour of the last pixel; up to 23 rows of it remain. A
-    picture that shows nothing else is not written. Return whether it was written.
-
-    Args:
-        taken: File of the picture.
-        output: File to write.
+    Its colour is that of the last pixel. Return whether there is anything else; only
+    then the picture is written.
     """
     from matplotlib import image
 

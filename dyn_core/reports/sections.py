@@ -143,10 +143,7 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 def _tracking(record: MotionRecord) -> ReportSection:
     """Return the section about the tracking error of each coordinate.
 
-    Root mean square, largest absolute value with its time, signed mean, and a figure of
-    position minus reference, see tracking_error.
-    The run must have rows and q_ref. NaN, where there is no reference, is left out; a
-    coordinate that has no reference at all gets 0.
+    NaN, where there is no reference, is left out; without any there is 0.
     """
     error = tracking_error(record)
     rows = []
@@ -175,14 +172,7 @@ def _tracking(record: MotionRecord) -> ReportSection:
 def _largest_first(
     record: MotionRecord, drawn: Callable[..., Any], meaning: str
 ) -> str:
-    """Return a figure as HTML; of many coordinates the 7 largest, all folded below.
-
-    Args:
-        record: Run; more than 7 (LEGEND) positions or joint forces are many.
-        drawn: Function of the figure, called as drawn() and drawn(largest=7), the
-            number of coordinates in a panel.
-        meaning: Alternative text.
-    """
+    """Return a figure as HTML; of many coordinates the largest, all folded below."""
     if max(len(record.names("q")), len(record.names("tau"))) <= LEGEND:
         return picture(drawn, meaning)
     whole = folded("All joints", picture(drawn, meaning))
@@ -190,12 +180,7 @@ def _largest_first(
 
 
 def _limits(record: MotionRecord) -> ReportSection:
-    """Return the section about joint forces and their limits.
-
-    The run must have rows and joint forces; NaN among them counts as 0. Coordinates of
-    a floating or free_rpy joint are left out if their force is always 0. The figure
-    shows the joints with a finite limit; there is none if all of their forces are 0.
-    """
+    """Return the section about joint forces, whose NaN count as 0, and their limits."""
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
@@ -270,12 +255,7 @@ def energy_sentence(record: MotionRecord) -> str:
 
 
 def _energy(record: MotionRecord) -> ReportSection:
-    """Return the section about the energy balance.
-
-    It has each energy at the first and last row. The run must have rows and the series
-    kinetic, potential, work, dissipation, constraints and residual; a missing
-    correction counts as zero.
-    """
+    """Return the section about the energy balance."""
     series = record.series
     total = series["kinetic"] + series["potential"]
     correction = series.get("correction", np.zeros(1))  # not in files of old releases
@@ -301,11 +281,7 @@ def _energy(record: MotionRecord) -> ReportSection:
 
 
 def _contacts(record: MotionRecord) -> ReportSection:
-    """Return the section about the contact solver: extremes over the run, and a figure.
-
-    The run must have rows and the series contacts, contact_force, contact_gap and
-    contact_residual.
-    """
+    """Return the section about the contact solver, whose series the run must have."""
     series = record.series
     residual = series["contact_residual"]
     overlap = max(0.0, -float(series["contact_gap"].min()))

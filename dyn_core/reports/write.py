@@ -88,10 +88,7 @@ def write_identification_report(
 
 
 def _facts(result: Identification) -> ReportSection:
-    """Return the section about the quality of the fit.
-
-    If there is no identified robot, it has a note with the reason.
-    """
+    """Return the section about the quality of the fit."""
     rows: list[list[Any]] = [
         ["numbers sought", len(result.names)],
         ["numbers or combinations that show", result.rank],
@@ -117,12 +114,7 @@ def _facts(result: Identification) -> ReportSection:
 
 
 def _numbers(result: Identification) -> ReportSection:
-    """Return the section of individually identifiable parameters.
-
-    They are the ones with a finite standard deviation; each has its value, this
-    deviation, the previous value and unit. "hardly known" marks deviations above 0.3
-    (VAGUE) times the absolute value.
-    """
+    """Return the section of individually identifiable parameters."""
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
     rows = [
@@ -147,10 +139,7 @@ def _numbers(result: Identification) -> ReportSection:
 
 
 def _unseen(result: Identification) -> ReportSection:
-    """Return the section of combinations of parameters, and parameters without effect.
-
-    Of a combination the motion shows only the common value.
-    """
+    """Return the section of combinations of parameters, and of those without effect."""
     combined = [
         [result.base.expression(int(k)), float(result.base.values[k]),
          float(result.base_deviations[k])]
@@ -168,15 +157,7 @@ def _unseen(result: Identification) -> ReportSection:
 
 
 def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
-    """Return the section of a motion's residuals with both robots.
-
-    It has their root mean squares, also as fractions of the measured joint forces, and
-    their curves over time.
-
-    Args:
-        before, after: Evaluations of the same motion and the same joints, with the
-            previous and the identified robot.
-    """
+    """Return the section of a motion's residuals with previous and identified robot."""
     rows = [
         [name, float(first), float(last), f"{100 * a:.2f} %", f"{100 * b:.2f} %"]
         for name, first, last, a, b in zip(

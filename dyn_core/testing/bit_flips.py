@@ -117,13 +117,9 @@ def flip(address: int, bit: int) -> None:
 
 @dataclass(frozen=True)
 class _Section:
-    """A section of an ELF object.
+    """A section of an ELF object, with location and size of its bytes in the file.
 
-    Attributes:
-        name: Its name.
-        kind: ELF section type (sh_type).
-        offset, size: Location of its bytes in the file.
-        link, target: Indices of related sections (sh_link, sh_info).
+    `kind`, `link` and `target` are sh_type, sh_link and sh_info.
     """
 
     name: str
@@ -153,15 +149,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int]]:
-    """Return name, section index and offset in it of each symbol of an ELF object.
-
-    The index of an undefined symbol is 0. Raises ValueError unless there is exactly one
-    symbol table.
-
-    Args:
-        code: Bytes of the ELF object.
-        parts: Its sections.
-    """
+    """Return name, section index (0: undefined) and offset in it of each symbol."""
     (table,) = (part for part in parts if part.kind == 2)  # SHT_SYMTAB
     rows = struct.iter_unpack("<IBBHQQ", table.data(code))
     names = parts[table.link].offset
@@ -171,13 +159,7 @@ def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int
 def _references(
     code: bytes, parts: Sequence[_Section], text: int
 ) -> list[tuple[int, int, int]]:
-    """Return the relocations of a section: offset in it, symbol index and addend.
-
-    Args:
-        code: Bytes of the ELF object.
-        parts: Its sections.
-        text: Index of the section.
-    """
+    """Return relocations of section `text`: offset in it, symbol index and addend."""
     rows = [
         row
         for part in parts
@@ -343,9 +325,7 @@ def _measured(
 ) -> tuple[float, float]:
     """Return the processor time of a controller's cycle with and without shadow [s].
 
-    Each is the mean cycle of the best of five runs through all states, pairs of
-    positions and velocities, (nv,) each. The shadow is restored afterwards, unless
-    `efforts` raises UnsupportedError: the controller stops.
+    Each is the mean cycle of the best of five runs through all states.
     """
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
@@ -368,16 +348,8 @@ def _run(
 ) -> tuple[np.ndarray, list[str], str]:
     """Flip one bit in a child process, and wait for its end.
 
-    The child is killed if it sends nothing for 60 s (PATIENCE).
-
-    Args:
-        controller: Controller with a shadow, ready to run; unchanged in this process.
-        states: Positions and velocities, one pair for each cycle.
-        address, bit: Address of the byte in memory, and bit 0..7.
-
-    Returns:
-        Efforts received, (k, nv); k texts: the cause of the stop with each, "" without
-        a stop; and CRASHED, HUNG or, if all states were processed, "".
+    Return the efforts received, (k, nv); k causes of the stop with each, "" without a
+    stop; and CRASHED, HUNG or "". A child that sends nothing for PATIENCE is killed.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # the child uses none of the parent's threads
@@ -415,15 +387,8 @@ def _work(
 ) -> None:
     """Flip a bit, run the controller on all states, and end this process; never return.
 
-    Each effort is written before the next state, preceded by the number of `_cause`, as
-    1 + nv float64. The exit code is 0 if all states were processed, 1 after an
-    exception; signals end a process that crashes or takes 2 s of processor time.
-
-    Args:
-        controller: Controller with a shadow.
-        states: Positions and velocities, one pair for each cycle.
-        address, bit: Address of the byte in memory, and bit 0..7.
-        out: File descriptor of the pipe to the parent.
+    Each effort is written to `out` before the next state, preceded by the number of
+    `_cause`, as 1 + nv float64.
     """
     code = 1
     try:
@@ -445,11 +410,7 @@ def _work(
 
 
 def _cause(controller: Controller) -> int:
-    """Return the cause of a controller's stop as a number.
-
-    0 without a stop, 1 by the shadow, 2 for efforts that are not finite, 3 for another
-    cause.
-    """
+    """Return the cause of a stop: 0 none, 1 the shadow, 2 not finite, 3 another."""
     stop = controller.stopped
     if stop is None:
         return 0

@@ -55,9 +55,7 @@ class _Identity:
 def _frozen(value: Any) -> Any:
     """Return a hashable key for an option: equal for equal values of the same types.
 
-    The order of keys of a dict has no effect; keys that cannot be sorted raise
-    TypeError. Values other than dicts, lists, tuples, bools, ints, floats, strings and
-    None, such as arrays, are compared by identity.
+    What is no plain data, such as an array, is compared by identity.
     """
     if isinstance(value, dict):
         return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
@@ -237,11 +235,7 @@ class Case(SystemCase):
         return super()._argument(port)
 
     def _position(self, near: bool) -> np.ndarray:
-        """Draw a position from `rng`, (nq,).
-
-        near: Whether the position lies close to q, so that steps of inverse kinematics
-        converge and rounding does not grow.
-        """
+        """Draw a position; if `near` q, steps of inverse kinematics converge."""
         q, model = self.model.random(self.rng), self.model
         if not near:
             return q

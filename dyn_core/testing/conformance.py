@@ -130,10 +130,7 @@ def served_model(solver: Solver, seed: int, size: int) -> Any:
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
-    """Return the largest scaled_error of pairs (value, expected).
-
-    Infinity if there are none, or one has NaN.
-    """
+    """Return the largest scaled_error of pairs; infinity if none, or one has NaN."""
     errors = [scaled_error(left, right) for left, right in pairs]
     return max(errors, default=float("inf"))
 
@@ -303,11 +300,7 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
 
 
 def _special_joints(model: Model) -> str:
-    """Return a sentence on a robot's rotors and joints with cJ, often forgotten.
-
-    It follows the laws that a solver breaks on this robot. It is empty for a robot
-    without them.
-    """
+    """Return a sentence on a robot's rotors and joints with cJ, often forgotten."""
     rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
     varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
     kinds = sorted({joint.kind for joint in varying})

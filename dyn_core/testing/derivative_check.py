@@ -91,10 +91,7 @@ def examine_second(
 
 
 def _solver_of(column: str) -> str:
-    """Return the name of the solver of a column, one of SECOND_COLUMNS.
-
-    It is id_second_derivatives or id_second_contracted, or the same with fd.
-    """
+    """Return the name of the solver of a column, one of SECOND_COLUMNS."""
     return {
         "id_contracted": "id_second_contracted",
         "fd_contracted": "fd_second_contracted",
@@ -102,15 +99,7 @@ def _solver_of(column: str) -> str:
 
 
 def _ordered(problem: str, results: Any) -> list[np.ndarray]:
-    """Return second derivatives as four arrays; the fourth by q and then by qdd or tau.
-
-    For problem "id" the last two indices of the fourth tensor are exchanged, in a view;
-    for "fd" nothing is. So the fourth is [i, k, j] of complex_slopes.
-
-    Args:
-        problem: "id" or "fd".
-        results: The four outputs of the solver.
-    """
+    """Return second derivatives as four arrays; the fourth by q, then by qdd or tau."""
     tensors = [np.asarray(x) for x in results]
     if problem == "id":
         tensors[3] = tensors[3].transpose(0, 2, 1)
@@ -124,16 +113,9 @@ def _note(
     results: list[np.ndarray],
     expected: list[np.ndarray],
 ) -> None:
-    """Update `worst` with the largest error of each joint, by the tensors' last index.
+    """Update `worst`, {joint: {column: error}}, by the last index of the tensors.
 
-    Errors are relative to max(1, largest entry of the expected tensor); NaN counts as
-    infinity.
-
-    Args:
-        model: Robot.
-        worst: {joint: {column: error}}, changed in place.
-        column: One of SECOND_COLUMNS.
-        results, expected: Tensors to compare.
+    Errors are relative to max(1, largest entry of the expected tensor).
     """
     for got, wanted in zip(results, expected, strict=True):
         scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
@@ -239,12 +221,7 @@ def _tree(model: Model) -> Model:
 
 
 class _Methods:
-    """Programs that compute the same derivatives by different methods.
-
-    Args:
-        model: Robot without loops.
-        engine: Engine of the derivatives.
-    """
+    """Programs that compute the same derivatives of a tree by different methods."""
 
     def __init__(self, model: Model, engine: str) -> None:
         self.model, self.engine = model, engine
@@ -264,14 +241,9 @@ class _Methods:
         return solver(name).build(self.model, **choices)
 
     def errors(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return the errors {column of COLUMNS: (nv,)} at one random state.
+        """Return errors {column of COLUMNS: (nv,)} by coordinate at a random state.
 
-        Entry j is the largest error of the derivatives by coordinate j. Errors are
-        relative to max(1, largest entry of the block), and infinity for NaN.
         Accelerations are compared as joint forces.
-
-        Args:
-            rng: Random generator of the state.
         """
         model = self.model
         q, nv = model.random(rng), model.nv
@@ -300,13 +272,8 @@ class _Methods:
     def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
         """Return by coordinate the largest error of a step's derivatives, (nv,).
 
-        The derivatives of (q, qd) after one step of 0.01 s by position, velocity and
-        joint force are compared, column by column, with complex steps. Each error is
-        relative to max(1, largest entry of the block); it is infinity for NaN.
-
-        Args:
-            q, qd, tau: State and joint forces.
-            tail: The time of driven joints, or nothing.
+        The state after one step of 0.01 s is compared with complex steps. `tail` has
+        the time of driven joints, or nothing.
         """
         more = _DT, *tail
         program = self.programs["semi_implicit_euler_derivatives"]
@@ -328,16 +295,7 @@ class _Methods:
     def _by_complex_step(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and the third input, (nv, nv) each.
-
-        They are computed by complex steps through the algorithm.
-
-        Args:
-            name: Solver, rnea or aba.
-            q, qd: State.
-            last: Third input of the solver: qdd of rnea, tau of aba, (nv,).
-            tail: The time of driven joints, or nothing.
-        """
+        """Return the Jacobians by q, qd and `last` (qdd or tau) by complex steps."""
         program = self.plain[name]
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -350,16 +308,7 @@ class _Methods:
     def _by_differences(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and the third input, (nv, nv) each.
-
-        They are computed by eighth-order differences, on the engine under test.
-
-        Args:
-            name: Solver, rnea or aba.
-            q, qd: State.
-            last: Third input of the solver: qdd of rnea, tau of aba, (nv,).
-            tail: The time of driven joints, or nothing.
-        """
+        """Return Jacobians as _by_complex_step, by differences of order eight."""
         program, integrate = self.programs[name], self.model.integrate
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -394,17 +343,9 @@ class _Methods:
     ) -> np.ndarray:
         """Return the largest error of directional derivatives by direction, (nv,).
 
-        In direction j all three inputs change, in coordinate j alone, by random scales.
-        The analytic derivative is compared with forward mode and with the Jacobians by
-        complex steps. Errors are relative to max(1, largest entry), infinity for NaN.
-
-        Args:
-            problem: "id" or "fd".
-            state: q, qd and the third input: qdd of "id", tau of "fd".
-            tail: The time of driven joints, or nothing.
-            rng: Random generator of the scales.
-            weight: Matrix that maps results to joint forces, (nv, nv).
-            steps: Jacobians by complex steps, by q, qd and the third input.
+        In direction j all three inputs change, in coordinate j alone. The analytic
+        derivative is compared with forward mode and with the Jacobians `steps`.
+        `weight`, (nv, nv), maps results to joint forces.
         """
         nv = self.model.nv
         scales = rng.normal(size=(3, nv))
@@ -423,13 +364,9 @@ class _Methods:
 
 
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the largest absolute difference in each column, (columns,).
+    """Return the largest absolute difference in each column, or infinity with NaN.
 
-    It is relative to max(1, largest absolute entry of `expected`), and infinity in a
-    column with NaN.
-
-    Args:
-        result, expected: Matrices, (rows, columns).
+    It is relative to max(1, largest absolute entry of `expected`).
     """
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = (

@@ -135,17 +135,9 @@ def _joint(
     before: list[JointSpec],
     mimic: float,
 ) -> JointSpec:
-    """Return a random joint, which may follow an earlier one.
+    """Return a random joint, which may follow an earlier one of a suitable kind.
 
-    It has damping, dry friction, armature, an effort limit and, unless spherical or
-    floating, a spring, but no position or velocity limits.
-
-    Args:
-        rng: Random generator.
-        name, parent, child: Names of the joint and of its links.
-        kinds: Kinds to draw from.
-        before: Earlier joints.
-        mimic: Probability that it follows one of a suitable kind, if there is one.
+    It has no position or velocity limits. `mimic` is a probability.
     """
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
@@ -184,15 +176,7 @@ def _joint(
 
 
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
-    """Return random options of JointSpec for a kind of joint.
-
-    They are "pitch" of helical, "axes" of universal with probability 1/2, "factors" of
-    product; {} for other kinds.
-
-    Args:
-        rng: Random generator.
-        bare: Joint with its kind and names.
-    """
+    """Return random options of JointSpec for helical, universal and product joints."""
     if bare.kind == "helical":
         return {"pitch": float(rng.uniform(-0.2, 0.2))}
     if bare.kind == "universal" and rng.uniform() < 0.5:
@@ -216,16 +200,7 @@ def _without_mass(
     joints: list[JointSpec],
     chance: float,
 ) -> list[LinkSpec]:
-    """Return the links in their order, some inner ones without mass.
-
-    Only links behind a revolute, continuous or prismatic joint that carry a moving
-    joint with nv <= 3 are chosen.
-
-    Args:
-        rng: Random generator.
-        links, joints: Links and joints of the tree; unchanged.
-        chance: Probability for each of these links.
-    """
+    """Return the links in their order, some inner ones without mass by `chance`."""
     carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}
     above = {j.child: j.kind for j in joints}
     result = []

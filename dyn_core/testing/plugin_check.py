@@ -36,23 +36,7 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Test solvers against the laws of their problems, and print the results.
-
-    Args:
-        arguments: The parsed arguments of the command.
-
-    Returns:
-        1 if a law is broken or a solver raises an error, else 0.
-
-    Raises:
-        PluginError: The plugin of that name failed to load, there is none of that
-            file, or the installed one is another; or the problem of a solver or one of
-            its laws is missing.
-        SolverNotFound: There is no such solver or plugin.
-        ModelError: A robot is not valid.
-        SettingError: An xacro argument has not the form NAME=VALUE.
-        UnsupportedError: The engine is unknown, or --robot has no effect.
-    """
+    """Test solvers against the laws of their problems; return 1 for a failure."""
     registry = default_registry()
     names = registry.names(references=True)
     asked = arguments.name.removesuffix(".py")
@@ -96,12 +80,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _check_file(name: str, origins: Iterable[str]) -> None:
-    """Raise PluginError if a file has other content than a plugin that is installed.
-
-    Args:
-        name: Path of a file.
-        origins: Origins "distribution (module)" of the solvers to be tested.
-    """
+    """Refuse a file that has other content than an installed plugin: PluginError."""
     for _, module, _ in map(_owners, origins):
         loaded = getattr(sys.modules.get(module), "__file__", None)
         same = Path(name).name != Path(loaded or name).name  # of another module's file
@@ -114,16 +93,7 @@ def _check_file(name: str, origins: Iterable[str]) -> None:
 
 
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Yield the lines of a solver's conformance report; errors become FAIL lines.
-
-    Args:
-        solver: Solver.
-        models: Robots that it is tested with.
-        engine: Name of the engine.
-
-    Raises:
-        PluginError: It names no plugin: the problem of the solver or a law is missing.
-    """
+    """Yield the lines of a solver's conformance report; errors become FAIL lines."""
     try:
         yield from conformance.report(solver, models, engine)
     except (Exception, SystemExit) as error:
@@ -134,9 +104,6 @@ def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
 
 
 def _owners(origin: str) -> tuple[str, ...]:
-    """Return (distribution, module, package) of an origin "distribution (module)".
-
-    The package is the first component of the module.
-    """
+    """Return (distribution, module, package) of an origin "distribution (module)"."""
     distribution, _, module = origin.rstrip(")").partition(" (")
     return distribution, module, module.partition(".")[0]

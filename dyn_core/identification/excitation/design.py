@@ -210,13 +210,8 @@ class DesignProblem:
     ) -> tuple[float, np.ndarray, np.ndarray, float]:
         """Return value, gradient (count,), violations and condition number.
 
-        The value is the augmented Lagrangian, or the objective if `multipliers` is
-        None; the gradient is then empty. Violations are as in DesignOutcome.excess.
-
-        Args:
-            x: Variables, (count,).
-            multipliers: Multiplier of each limit, (constraints,), or None.
-            weight: Penalty weight, above 0; not used without multipliers.
+        Without multipliers, the value is the objective and the gradient empty.
+        Violations are as in DesignOutcome.excess.
         """
         motion = self.motion(x)
         results = np.asarray(self.programs.rows(*motion))
@@ -454,19 +449,10 @@ def _costly_joint(
     seed: int,
     engine: str | None,
 ) -> CostlyJoint | None:
-    """Return the joint that increases the condition number most, or None.
+    """Return the weakest joint, if locking it much improves the random motions.
 
-    It is the weakest_joint of the result. The result is None unless locking this joint
-    divides the smallest condition number of random motions by more than 3, or if the
-    robot then has no base parameters.
-
-    Args:
-        problem: Problem of the design.
-        result: Result of the design.
-        rows: Rows of its base regressor, (rows, columns).
-        layout: Layout of the parameters.
-        seed: Seed of the random motions.
-        engine: Engine of the Programs.
+    `rows` are those of the result's base regressor. None, too, if the robot without the
+    joint has no base parameters.
     """
     model, limits = layout.model, problem.limits
     name = weakest_joint(model, result.base, rows)
@@ -488,14 +474,7 @@ def _costly_joint(
 
 
 def _check_choices(choices: Mapping[str, Any]) -> None:
-    """Raise a SettingError if an option of `excite` is out of range.
-
-    Only duration, harmonics, clearance (None is valid), signal, starts, seed and period
-    (at most a tenth of the duration) are checked.
-
-    Args:
-        choices: Options by name, with all of these.
-    """
+    """Raise a SettingError if an option of `excite` is out of range."""
     for name, kind in (
         ("duration", Quantity(0.0, 1e4, above=True)),
         ("harmonics", Whole(2, MOST)),
@@ -531,12 +510,7 @@ def _check_joints(model: Model) -> None:
 
 
 def _start(start: Any, limits: MotionLimits) -> np.ndarray:
-    """Return the positions at the start as an array, (nv,).
-
-    Raises:
-        SettingError: The shape is not (nv,), or a position is not between its `limits`.
-        ShapeError: The positions are no numbers.
-    """
+    """Return the positions at the start, (nv,), refused outside `limits`."""
     n = len(limits.names)
     q = float_array("start", start, f"shape ({n},)")
     if q.shape != (n,):
@@ -565,14 +539,7 @@ def _problem(
 ) -> DesignProblem:
     """Return the optimisation problem of a robot.
 
-    Args:
-        layout, base: Robot with the layout of its parameters; base parameters.
-        series: Fourier series.
-        limits: Limits of the motion.
-        links: Pairs of links to keep apart.
-        start: Positions at the start, (nv,); None: optimised, too.
-        signal: Weight of the columns' lengths.
-        engine: Engine of the Programs.
+    `start` (nv,) is optimised, too, if None; `signal` weighs the columns' lengths.
     """
     model = layout.model
     speeds = np.full(model.nb + 1, REVERSAL * float(limits.velocity.min()))
@@ -605,7 +572,6 @@ def _random_motions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, condition numbers and objectives of 100 random motions.
 
-    `seed` is of the random numbers; shapes are (100, count), (100,), (100,).
     The objective is log of the condition number, which is limited to about 1e7, minus
     problem.signal times the mean logarithm of the columns' lengths.
     """
@@ -626,15 +592,7 @@ def _best(
 ) -> tuple[Optimum, float]:
     """Return the best optimum, and the smallest condition number of random motions.
 
-    The random motions with the least objectives are optimised. The best optimum, by
-    _rank, may still violate limits.
-
-    Args:
-        problem: Optimisation problem.
-        starts: Number of random motions that are optimised, at least 1.
-        seed: Seed of the random motions.
-        progress: Function called as progress(done, all, condition number of the best
-            one so far), or None.
+    `starts` random motions are optimised. The best optimum may still violate limits.
     """
     x, conditions, values = _random_motions(problem, seed)
     order = np.argsort(values, kind="stable")[:starts]
@@ -651,10 +609,7 @@ def _best(
 
 
 def _rank(optimum: Optimum) -> tuple[float, float]:
-    """Return the sort key of an optimum, smaller is better: violation, then objective.
-
-    Violations up to 0.01 count as equal.
-    """
+    """Return a sort key: violation, all up to 0.01 being equal, then objective."""
     return max(optimum.excess, 0.01), optimum.value
 
 
@@ -663,15 +618,9 @@ def _repaired(
 ) -> Excitation:
     """Return the checked motion of an optimum, optimised again if limits are violated.
 
-    Before each of at most four optimisations, the violated kinds of limits are
-    tightened, to 0.5 at most. Distances of meshes are only checked. The result is the
-    last motion, even if it violates limits, see Excitation.broken.
-
-    Args:
-        problem: Optimisation problem; its tightening is changed.
-        best: Optimum.
-        check: Check at 1 kHz.
-        random: Smallest condition number of the random motions, for the result.
+    The violated kinds of limits are tightened in `problem`; distances of meshes are
+    only checked. The result is the last motion, even if it violates limits. `random` is
+    the smallest condition number of the random motions.
     """
     result = check.excitation(problem.series, problem.coefficients(best.x), random)
     for _ in range(REPAIRS):
@@ -690,10 +639,7 @@ def _repaired(
 
 
 def _size(broken: BrokenLimit, problem: DesignProblem) -> float:
-    """Return the size that scales a violation, of any kind except a mesh distance.
-
-    It is 0.1 m for a distance, else problem.sizes[broken.kind] of the joint.
-    """
+    """Return the size that scales a violation, of any kind except a mesh distance."""
     if broken.kind == "distance":
         return REACH
     k = problem.limits.names.index(broken.name)

@@ -94,9 +94,8 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 def _friction_columns(model, qd, speeds):  # type: ignore[no-untyped-def]
     """Return a list of columns, (nv,) each: all of damping, then all of dry friction.
 
-    Both have one for each coordinate of each body's joint, followers included: its
-    joint force qd, or tanh(qd / v) with v from `speeds`, as in motion_rows. A
-    follower's force acts on its leader, times the ratio.
+    One for each coordinate, followers included, as in motion_rows. A follower's force
+    acts on its leader, times the ratio.
     """
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     parts, columns = split_v(model, qd), []

@@ -184,12 +184,10 @@ def motion_limits(
 
 
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper position limits, (nv,).
+    """Return lower and upper position limits, (nv,); refused if a slide has none.
 
     A turning joint of which one limit or both are missing has the range -pi to pi; if
     its one limit cuts that, the turn that begins at a lower or ends at an upper limit.
-    Raises a SettingError for an empty range, or a prismatic joint of which a limit is
-    missing.
     """
     lower, upper = model.lower.copy(), model.upper.copy()
     for k, name in enumerate(model.joint_names):
@@ -215,18 +213,7 @@ def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def _replaced(
     model: Model, name: str, values: np.ndarray, chosen: Mapping[str, float] | None
 ) -> np.ndarray:
-    """Return a copy of limits, (nv,), with values replaced by joint name.
-
-    Args:
-        model: Robot.
-        name: Name of the setting, for messages.
-        values: Default limits, (nv,).
-        chosen: Mapping from joint name to limit; None: nothing is replaced.
-
-    Raises:
-        SettingError: `chosen` is no mapping, a joint is unknown, or a limit is no
-            finite number above 0.
-    """
+    """Return a copy of limits, (nv,), with those of `chosen` by joint name."""
     result = np.array(values, float)
     if chosen is None:
         return result
@@ -244,10 +231,7 @@ def _replaced(
 
 
 def _read(name: str, kind: Quantity, value: Any) -> float:
-    """Return `value` as a float; raise a SettingError if it does not satisfy `kind`.
-
-    `name` is the name of the setting, for the error.
-    """
+    """Return `value` as a float; raise a SettingError if it does not satisfy `kind`."""
     try:
         return float(kind.read(name, value))
     except ValueError as error:

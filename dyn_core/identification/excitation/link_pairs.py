@@ -69,11 +69,7 @@ def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
 
 
 def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
-    """Return segment (2, 3) and radius of a capsule around a shape, shape frame [m].
-
-    A mesh raises UnsupportedError without the extra `collision`, and ModelError if it
-    cannot be used.
-    """
+    """Return segment (2, 3) and radius of a capsule around a shape, shape frame [m]."""
     shape = placed.shape
     if isinstance(shape, Sphere):
         return np.zeros((2, 3)), shape.radius
@@ -235,8 +231,7 @@ class CapsulePairs:
 def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
     """Return the index pairs (k, m), k < m, of capsules that may collide, in order.
 
-    Excluded are pairs on one body, and on neighbouring bodies unless the sidecar
-    includes them, and pairs that the sidecar excludes.
+    Pairs on neighbouring bodies are excluded unless the sidecar includes them.
     """
     rules, near = model.build.description.pairs, neighbours(model)
     pairs = []
@@ -359,10 +354,9 @@ class HullPairs:
         return some
 
     def _choose(self, pairs: np.ndarray) -> None:
-        """Set self.pairs to `pairs`, and bind the compiled function of their distances.
+        """Set self.pairs, and bind the compiled function of their distances.
 
-        `pairs`, (pairs, 2), are indices in model.shapes of shapes that are in a pair of
-        the constructor; ValueError for others.
+        `pairs`, (pairs, 2), are indices in model.shapes, of pairs of the constructor.
         """
         self.pairs = pairs
         sides = np.array([[self._used.index(k) for k in pair] for pair in pairs])
@@ -376,8 +370,7 @@ class HullPairs:
     def _frames(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rotations (body to world) and origins of the frames of bodies.
 
-        The shapes are (samples, bodies, 3, 3) and (samples, bodies, 3) [m]. Bodies are
-        those of the used shapes, in ascending order. q: positions, (samples, nv).
+        (samples, bodies, 3, 3) and (samples, bodies, 3), of the used bodies, ascending.
         """
         places = np.asarray(self._places(q)).reshape(len(q), -1, 4, 3)
         origin = places[:, :, 0]
@@ -463,11 +456,7 @@ class HullPairs:
         return result
 
     def _geometry(self, coal: Any, placed: PlacedShape) -> Any:
-        """Return a shape as a geometry object of the library coal.
-
-        It is new, except for a mesh: its faces, not its hull, as one object that all
-        shapes with the same file and scale share.
-        """
+        """Return a shape as an object of coal; equal meshes (faces) share one."""
         shape = placed.shape
         if isinstance(shape, Mesh):
             return self._hulls(shape, placed.link).mesh
@@ -581,16 +570,8 @@ class LinkPairs:
     def _judged(self, close: HullPairs, q: np.ndarray, clearance: float) -> Any:
         """Yield a NearPair for each pair of close capsules, in their order.
 
-        Hulls that touch are replaced by meshes; if these touch, too, by is "nothing".
-        The limit is the clearance; where the distance is less, half of it, or 0.
-
-        Args:
-            close: Hulls of the pairs.
-            q: Initial position, (1, nv).
-            clearance: Minimum distance [m].
-
-        Raises:
-            UnsupportedError: Meshes need the extra `collision`.
+        The limit is the clearance; where the distance at q, (1, nv), is less, half of
+        it.
         """
         for k, apart in enumerate(close.distances(q).values[0].tolist()):
             by = "hulls"

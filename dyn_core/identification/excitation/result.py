@@ -275,10 +275,6 @@ class DenseCheck:
 
         The smallest distance is infinite without pairs. Each violated pair is listed
         once, at its smallest distance.
-
-        Args:
-            t: Times, (samples,) [s].
-            q: Positions, (samples, nv).
         """
         values = self.links.distances(q).values.T
         links = zip(self.links.links, self.links.limits, values, strict=True)

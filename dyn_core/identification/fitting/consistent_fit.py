@@ -142,16 +142,8 @@ def _minimum(
 ) -> tuple[np.ndarray, bool]:
     """Minimise the cost from a start; return parameters (n,) and whether it converged.
 
-    The search also ends, not converged, after `most_evaluations` evaluations of the
-    problem in all; it counts as converged if no step decreases the cost. The problem's
-    number of evaluations is increased. LinAlgError is raised if the damped Hessian or a
-    block's pseudo-inertia is not positive definite.
-
-    Args:
-        problem: Convex problem.
-        x: Initial parameters, (n,), within bounds and consistent.
-        most_evaluations: Maximum number of cost evaluations.
-        enough: Predicted decrease of the cost at which to stop.
+    x is within bounds and consistent. The search ends where a step would decrease the
+    cost by less than `enough`; it counts as converged if no step decreases the cost.
     """
     cost, gradient, H = problem.expansion(x)
     softness, growth = 1e-9, 10.0
@@ -173,10 +165,7 @@ def _minimum(
 
 
 def _decrease(step: np.ndarray, gradient: np.ndarray, H: np.ndarray) -> float:
-    """Return the decrease of the cost by a step (n,), predicted to second order.
-
-    `gradient` (n,) and `H` (n, n) are the cost's; a negative result is an increase.
-    """
+    """Return the decrease of the cost by a step (n,), predicted to second order."""
     return -float(gradient @ step) - 0.5 * float(step @ H @ step)
 
 
@@ -185,14 +174,7 @@ def _within(
 ) -> np.ndarray:
     """Return a step within the bounds: projected, or else shortened.
 
-    The projection is used if the model decreases by a tenth of the full step's
-    decrease.
-
-    Args:
-        x: Parameters, (n,).
-        step: Step, (n,).
-        bounds: Lower and upper bounds, (n,) each.
-        gradient, H: Gradient (n,) and Hessian (n, n) of the cost at x.
+    The projection is used if it has a tenth of the full step's predicted decrease.
     """
     low, high = bounds
     projected = np.clip(x + step, low, high) - x
@@ -208,14 +190,8 @@ def _step(
 ) -> np.ndarray:
     """Return the damped Newton step, (n,), zero for parameters held at their bounds.
 
-    Zero, too, for parameters without curvature. Raises LinAlgError (SciPy) if the
-    damped Hessian is not positive definite.
-
-    Args:
-        H, gradient: Hessian (n, n) and gradient (n,) of the cost at x.
-        x: Parameters, (n,).
-        bounds: Lower and upper bounds, (n,) each.
-        softness: Damping, added to the diagonal of the scaled Hessian.
+    Zero, too, for parameters without curvature. `softness` is the damping, added to the
+    diagonal of the scaled Hessian.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -241,14 +217,10 @@ def _step(
 class _Problem:
     """Convex problem in the parameters themselves.
 
-    Attributes:
-        R, rest: Few rows and right sides with the same solution as all rows.
-        bounds: Lower and upper bounds.
-        places: Indices of the ten parameters of each block, (blocks, 10).
-        anchors: Inverse pseudo-inertias of the prior, (blocks, 4, 4).
-        progress: Function called as progress(evaluations, cost), or None.
-        nearness: Weight of the divergence from the prior.
-        evaluations: Number of cost evaluations.
+    `R` and `rest` are few rows and right sides with the same solution as all rows,
+    `places` (blocks, 10) the ten parameters of each block, `anchors` (blocks, 4, 4)
+    inverse pseudo-inertias of the prior, `nearness` the weight of the divergence from
+    it.
     """
 
     R: np.ndarray
@@ -268,13 +240,10 @@ class _Problem:
         known: Knowledge,
         progress: Callable[[int, float], None] | None,
     ) -> _Problem:
-        """Return the problem of rows and a prior.
+        """Return the problem of weighted rows A (rows, n), b (rows,) and a prior.
 
-        Args:
-            A, b: Weighted rows (rows, n), and right sides (rows,).
-            known: Prior, bounds and blocks. For the anchors, thin bodies of the prior
-                are made thicker, even consistent ones.
-            progress: Function called as progress(evaluations, cost), or None.
+        For the anchors, thin bodies of the prior are made thicker, even consistent
+        ones.
         """
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
         tens = [_roundish(known.prior[row]) for row in places]
@@ -285,8 +254,7 @@ class _Problem:
     def inside(self, start: np.ndarray) -> np.ndarray:
         """Return `start` clipped to the bounds, with all blocks consistent, (n,).
 
-        A block that is not consistent is replaced by a nearby body, which need not be
-        within the bounds. NaN or infinity in a block raises NumPy's LinAlgError.
+        A nearby body that replaces one need not be within the bounds.
         """
         x = np.clip(start, *self.bounds)
         for row in self.places:
@@ -301,8 +269,7 @@ class _Problem:
     def cost(self, x: np.ndarray) -> float:
         """Return squares(x) plus `nearness` times the divergence from the prior.
 
-        It is infinite if a block has det(J0^-1 J) <= 0. In any case, `evaluations` is
-        increased by one and `progress` called.
+        It is infinite if a block has det(J0^-1 J) <= 0.
         """
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
@@ -317,12 +284,7 @@ class _Problem:
     def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
         """Return the multiple of a step that reaches the boundary of consistency.
 
-        It is infinite if there is no boundary in this direction, or no block. The
-        blocks must be consistent at x; otherwise NumPy's LinAlgError is raised.
-
-        Args:
-            x: Parameters, (n,).
-            step: Change of the parameters, (n,).
+        The blocks must be consistent at x.
         """
         if not len(self.places):
             return np.inf
@@ -354,11 +316,7 @@ class _Problem:
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows R and right sides c with |R x - c| = |A x - b| for every x.
-
-    They are (m, n) and (m,) for A (rows, n) and b (rows,), with m at most n + 1; A and
-    b themselves if A has no more rows than that.
-    """
+    """Return at most n + 1 rows R and c with |R x - c| = |A x - b| for every x."""
     if len(A) <= A.shape[1] + 1:
         return A, b
     R = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
@@ -366,23 +324,16 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lifted(ten: np.ndarray) -> np.ndarray:
-    """Return ten inertial parameters (10,); if not consistent, those of a nearby body.
-
-    `ten` itself is returned if consistent. The nearby body has its mass and centre of
-    mass, or is USUAL (1 kg, 0.01 kg·m², centred) if the mass is zero or less. NaN or
-    infinity raises NumPy's LinAlgError.
-    """
+    """Return ten parameters if consistent, else those of a nearby body."""
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 
 
 def _roundish(ten: np.ndarray) -> np.ndarray:
     """Return the ten parameters of a body with the same mass and centre of mass.
 
-    The principal values of its mass distribution about the centre are raised to 0.05
-    (THICK) times the largest one; if none is positive, as for a point mass, to 0.05
-    times 0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself
-    (1 kg, 0.01 kg·m², centred). The ten parameters, (10,), are m, m c, Ixx, Ixy, Iyy,
-    Ixz, Iyz, Izz.
+    The principal values of its mass distribution about the centre are raised to THICK
+    times the largest one, or, if none is positive, times 0.01 m² and the mass. A mass
+    of zero or less gives USUAL.
     """
     if ten[0] <= 0:
         return USUAL

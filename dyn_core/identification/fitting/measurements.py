@@ -127,13 +127,10 @@ class PathForces:
     def _of_payloads(
         self, slopes: np.ndarray, values: dict[str, np.ndarray]
     ) -> np.ndarray:
-        """Return the joint forces of payloads, (rows, nv).
+        """Return the joint forces of payloads, (rows, nv), which the Program has not.
 
-        The Program has no payloads as inputs; it is linear in them.
-
-        Args:
-            slopes: Derivatives by all numbers of the paths, (rows, nv, numbers).
-            values: All numbers of each path, by path, in the order of `slopes`.
+        It is linear in them. `slopes` are derivatives by the numbers of `values`, in
+        order.
         """
         total, first = np.zeros(slopes.shape[:2]), 0
         for path, numbers in values.items():
@@ -308,10 +305,9 @@ class Measurements:
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
-        ID are the joint forces of inverse dynamics [N·m | N], with the path parameters
-        of z (n,) and the robot's own values of the layout. The results are cached:
-        without paths for good, else until an entry of z after those of the layout
-        changes, be it the delay. Computing them discards the cached factorisation.
+        ID are joint forces with the paths of z and the robot's own values of the
+        layout. They are cached: without paths for good, else until an entry of z after
+        those of the layout changes. Computing them discards the cached factorisation.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -371,10 +367,10 @@ class Measurements:
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
         """Return for each coordinate few rows, (few, n + 1), with the same squares.
 
-        The rows are linearised about z, (n,); the last column holds the right sides,
-        for the parameters and not their changes. The rows are multiplied by sqrt(trust)
-        and not divided by the noise. The factorisation is cached until the trust
-        changes or, with paths, an entry of z after those of the layout.
+        The last column holds the right sides, for the parameters and not their changes.
+        The rows are multiplied by sqrt(trust) and not divided by the noise. They are
+        cached until the trust changes or, with paths, an entry of z after those of the
+        layout.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
@@ -455,9 +451,7 @@ def _mean_square(x: np.ndarray) -> np.ndarray:
 def _few(rows: np.ndarray) -> np.ndarray:
     """Return rows R with R.T R = rows.T rows, at most one for each non-zero column.
 
-    They come from a QR factorisation of the non-zero columns; the others remain zero,
-    so R need not be triangular. Rows that are few enough already are copied. R is
-    (few, n) for rows (m, n).
+    The other columns remain zero, so R need not be triangular.
     """
     used = rows.any(axis=0)
     part = rows[:, used]

@@ -99,18 +99,11 @@ def outcome(
 def _with_possible_friction(
     data: Measurements, values: np.ndarray, deviations: np.ndarray
 ) -> np.ndarray:
-    """Return the parameters with friction that brakes in both directions.
+    """Return a copy of the parameters with friction that brakes in both directions.
 
-    An asymmetry larger than the dry friction would drive the joint in one direction.
-    The asymmetry is reduced to the dry friction, or to 0 if that is negative, if the
-    excess is at most three standard deviations (infinite: always) or a hundredth of the
-    joint's rms force. A larger excess remains, and any if the joint's dry friction is
-    not among the parameters.
-
-    Args:
-        data: Measurements.
-        values: Parameters, (n,); not changed.
-        deviations: Standard deviations, (n,).
+    An asymmetry larger than the dry friction would drive the joint in one direction. It
+    is reduced if the excess is at most three standard deviations or a hundredth of the
+    joint's rms force; a larger excess remains.
     """
     names, model, result = data.unknowns.names, data.unknowns.model, values.copy()
     for k, name in enumerate(names):

@@ -113,15 +113,8 @@ def _with_joint(
 ) -> Description:
     """Return the description with another value of a joint's parameter.
 
-    Args:
-        description: Description of the robot.
-        name: Joint; an unknown one changes nothing.
-        what: damping, friction, friction_asymmetry, friction_speed, stribeck,
-            stribeck_speed, armature, stiffness, pitch, rest, axis or axes. For others,
-            which are origin, plug, ratio and offset, the description is returned as it
-            is: with_values has changed them already.
-        numbers: Values: 3 of an axis, 6 of axes, 1 or one for each coordinate of rest,
-            else 1.
+    An unknown joint changes nothing. `numbers` are 3 of an axis, 6 of axes, 1 or one
+    for each coordinate of rest, else 1.
     """
     if what == "rest":
         shown = tuple(map(float, numbers))
@@ -145,14 +138,7 @@ def _with_joint(
 def _with_spring(
     description: Description, name: str, what: str, number: float
 ) -> Description:
-    """Return the description with another value of a spring between points.
-
-    Args:
-        description: Description of the robot.
-        name: Spring; an unknown one changes nothing.
-        what: Parameter: stiffness, damping or rest_length.
-        number: Value, SI unit.
-    """
+    """Return the description with another `what` of a spring between points."""
     springs = [
         replace(spring, **{what: number}) if spring.name == name else spring  # type: ignore[arg-type]
         for spring in description.point_springs

@@ -529,10 +529,7 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
 
 
 def _listed(name: str, parts: dict[str, Any]) -> Sequence[Any]:
-    """Remove an argument from `parts` and return it; () if it is missing.
-
-    Raises ModelError unless it is a list or a tuple.
-    """
+    """Remove a list or tuple from `parts` and return it; () if it is missing."""
     entries = parts.pop(name, ())
     if not isinstance(entries, (list, tuple)):
         raise ModelError(f"{name} is {shown(entries)}; valid: a list", name)
@@ -551,13 +548,7 @@ def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
 
 
 def _check(chain: ChainModel) -> None:
-    """Raise ModelError for a chain whose motion is undefined; it names field and index.
-
-    Lengths must be at least 1e-100 m (SHORTEST). Resistances, and masses and inertias
-    of links, must not be negative. The mass at a joint, with `shares` of its links,
-    must be positive, or at least 0 if the joint is guided. Lower limits must not exceed
-    upper ones, and the constraints must be for n joints.
-    """
+    """Raise ModelError, with field and index, for a chain whose motion is undefined."""
     for i, length in enumerate(chain.lengths):
         if length <= 0:
             raise ModelError(f"lengths[{i}] must be > 0, got {length}", f"lengths[{i}]")
@@ -602,17 +593,7 @@ def _kind(value: Any, i: int) -> float:
 
 
 def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
-    """Return a checked HalfPlane with a unit normal.
-
-    Args:
-        plane: HalfPlane, or a mapping of its attributes.
-        k: Index of the half-plane, for errors.
-        n: Number of joints.
-
-    Raises:
-        ModelError: The normal is zero, a joint is not 0..n-1, or an attribute is
-            unknown or invalid.
-    """
+    """Return a checked HalfPlane, also of a mapping, with a unit normal."""
     if isinstance(plane, HalfPlane):
         plane = {key: x for key, x in vars(plane).items() if x is not None}
     plane = HALF_PLANE.read(f"ground[{k}]", plane)
@@ -627,10 +608,7 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
 
 
 def _direction(row: Any) -> tuple[float, float]:
-    """Return a vector, whose two numbers must not both be 0, scaled to length one.
-
-    That is not checked. If its length is one within 1e-15, it is returned unchanged.
-    """
+    """Return a vector, whose two numbers must not both be 0, scaled to length one."""
     x, y = row
     size = float(np.hypot(x, y))
     return (x, y) if abs(size - 1.0) <= 1e-15 else (x / size, y / size)

@@ -269,23 +269,14 @@ def chain_data(chain: ChainModel) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reader of one checked file.
-
-    Args:
-        where: Name of the file for errors.
-        data: Its checked mapping.
-    """
+    """Reader of one checked file; `where` is its name, for errors."""
 
     def __init__(self, where: str, data: Mapping[str, Any]) -> None:
         self.where, self.data, self.n = where, data, len(data["masses"])
         self.names = data.get("joint_names") or [f"joint{i}" for i in range(self.n)]
 
     def joint(self, where: str, name: str | int) -> int:
-        """Return the index of a joint by name or index.
-
-        Raises ModelError for an unknown joint; `where` is the place in the file, for
-        the message.
-        """
+        """Return the index of a joint by name or index; `where` is for the message."""
         if name in self.names:
             return self.names.index(name)
         if Whole(0, self.n - 1).takes(name):
@@ -296,12 +287,7 @@ class _Reader:
         )
 
     def by_joint(self, key: str) -> dict[int, Any]:
-        """Return the entries by joint index of a mapping from joints to values.
-
-        `key` is the mapping's key in the file; if it is missing, the result is {}.
-
-        Raises ModelError for an unknown joint, or one that is given twice.
-        """
+        """Return the entries of the file's mapping `key` by joint index; {} without."""
         where, entries = f"{self.where}: {key}", {}
         for name, entry in self.data.get(key, {}).items():
             i = self.joint(where, name)
@@ -311,14 +297,9 @@ class _Reader:
         return entries
 
     def file(self) -> ChainFile:
-        """Return the ChainFile: the checked chain, its initial state, and settings.
+        """Return the ChainFile; only errors that this class finds name the file.
 
-        The settings dt, window and scheme are None where the file has none.
-
-        Raises:
-            ModelError: A part of the file is invalid. Only errors that methods of this
-                class find name the file; load_chain_file adds it to other messages,
-                such as of make_chain.
+        load_chain_file adds it to others, such as of make_chain.
         """
         data, parts = self.data, {}
         for key in LINKS:
@@ -346,15 +327,7 @@ class _Reader:
         return ChainFile(chain, self.start(chain), **settings)
 
     def constraints(self) -> dict[str, Any]:
-        """Return the arguments of Constraints.of, by name, from the file's entries.
-
-        `kind`, `s`, `a_w` and `alpha_w` are mappings from joint index to value,
-        `active` is the sorted list of indices.
-
-        Raises ModelError if base line has no normal, another base has one, `base` and
-        `constraints` both give the kind of joint 0, or a joint is unknown or is given
-        twice.
-        """
+        """Return the arguments of Constraints.of, by name, from the file's entries."""
         base, normal = self.data.get("base", "free"), self.data.get("normal")
         if (base == "line") != (normal is not None):
             raise ModelError(
@@ -378,10 +351,7 @@ class _Reader:
         return {**parts, "active": sorted(alpha), "alpha_w": alpha}
 
     def ground(self) -> list[dict[str, Any]]:
-        """Return the half-planes as mappings, with joint indices instead of names.
-
-        Raises ModelError for an unknown joint.
-        """
+        """Return the half-planes as mappings, with joint indices instead of names."""
         planes = [dict(plane) for plane in self.data.get("ground", ())]
         for k, plane in enumerate(planes):
             if "joints" in plane:
@@ -390,11 +360,7 @@ class _Reader:
         return planes
 
     def start(self, chain: ChainModel) -> ChainState:
-        """Return the initial state of the chain; missing entries of `start` are zero.
-
-        Raises ModelError if x0 or v0 has not 2 numbers, or theta or theta_dot not one
-        for each link.
-        """
+        """Return the initial state; missing entries of `start` are zero."""
         entry = self.data.get("start", {})
         sizes = {"x0": 2, "v0": 2, "theta": self.n - 1, "theta_dot": self.n - 1}
         for key, size in sizes.items():

@@ -372,12 +372,10 @@ class UnilateralConstraints:
     def _own_drift(
         self, modes: JointModes, pd: _Pull, x: Any, v: Any, theta: Any, omega: Any
     ) -> None:
-        """Correct the chain's own constraints: change `modes` in place.
+        """Correct the drift of the chain's own constraints: change `modes` in place.
 
-        Adds to modes.a_w of joints on lines, and sets modes.alpha_w of locked angles:
-        active ones with alpha_w = 0. The references are the positions and angles at
-        construction. `pd` returns the correcting acceleration of an error and its rate;
-        x, v are (n, 2) [m], [m/s], theta and omega the angles and their rates, n-1.
+        The references of joints on lines and of locked angles (active, alpha_w = 0) are
+        those at construction. x, v are (n, 2), theta and omega n-1.
         """
         x0, theta0 = self.start
         for i in range(self.chain.n):
@@ -408,11 +406,7 @@ class UnilateralConstraints:
 
 @dataclass
 class _Pull:
-    """Function of an error and its rate: the acceleration that corrects the error.
-
-    The error decays with a double pole at -1/window; the result is 0 for an infinite
-    window.
-    """
+    """Acceleration that corrects an error, with a double pole at -1/window."""
 
     window: float
 

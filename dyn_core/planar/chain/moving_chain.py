@@ -236,22 +236,14 @@ class MovingChain:
         self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
-        """Return reference angles for unwrapping, n-1 [rad].
-
-        By angle: the middle of its limits if both are finite, else its value in
-        `theta`.
-        """
+        """Return reference angles to unwrap: middles of finite limits, else `theta`."""
         lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
         both = np.isfinite(lower) & np.isfinite(upper)
         middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
         return np.where(both, middle, theta)
 
     def _rows(self, name: str, value: Any) -> np.ndarray:
-        """Return `value` as an (n, 2) array of finite floats, which may be no copy.
-
-        Raises ShapeError if it is not numeric or of another shape, NonFiniteError if it
-        is not finite; `name` is for the message.
-        """
+        """Return `value` as an (n, 2) array of finite floats, which may be no copy."""
         array = shaped_array(name, value, (self.chain.n, 2))
         if not np.isfinite(array).all():
             bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
@@ -341,20 +333,10 @@ class MovingChain:
         return np.concatenate([torques, np.zeros(n - len(torques))])
 
     def _accelerations(self, x: Any, v: Any, theta: Any, since: float = 0.0) -> Any:
-        """Return the outputs of CHAIN_ACCELERATIONS under the active constraints.
+        """Return the outputs of CHAIN_ACCELERATIONS; NonFiniteError if not finite.
 
-        Torques and additional forces are the arguments of the current step, which must
-        have started. Nothing is changed.
-
-        Args:
-            x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
-            theta: Unwrapped angles, n-1 [rad].
-            since: Time of the state minus the simulator's time `t` [s].
-
-        Raises:
-            NonFiniteError: An acceleration, or an additional force, is not finite.
-            ShapeError: The function of additional forces returns another shape.
-            InfeasibleError: The torque at the last joint is not 0.
+        Torques and additional forces are those of the current step. x, v are (n, 2),
+        theta n-1, unwrapped; `since` is the time of the state minus `t`.
         """
         state = ChainState(x, v)
         F = self._forces(x, v, self._tau)
@@ -382,14 +364,10 @@ class MovingChain:
             self.on_event(event)
 
     def _not_met(self, dropped: np.ndarray) -> tuple[str, ...]:
-        """Return descriptions of the dropped equations; () if there are none.
+        """Return descriptions of the dropped equations; changed ones are an event.
 
-        An event is recorded, and `on_event` called with it, if there are some, and
-        other ones than in the attribute `dropped`, which is not changed.
-
-        Args:
-            dropped: Output of CHAIN_ACCELERATIONS, (n, 2): in row i, not zero if the
-                equation of the length of link i, and of angle i, was dropped.
+        `dropped` (n, 2) is not zero in row i where the equation of the length of link
+        i, or of angle i, was dropped. The attribute `dropped` is not changed.
         """
         names = [f"length of link {i}" for i in np.flatnonzero(dropped[:, 0])]
         names += [f"angle {i}" for i in np.flatnonzero(dropped[:, 1])]

@@ -200,11 +200,7 @@ class ChainRobot(SimulatedPlant):
         )
 
     def _warning(self) -> str | None:
-        """Return a warning as text, or None.
-
-        It names the unmet equations; if there are none, the last event of kind
-        mode_cycle, chatter or event_limit within the last second of simulated time.
-        """
+        """Return the unmet equations, else the last recent trouble, as text."""
         if unmet := self.unmet:
             return f"cannot be met: {', '.join(unmet)}"
         trouble = self.trouble_since(self.t - RECENT)
@@ -214,12 +210,7 @@ class ChainRobot(SimulatedPlant):
         return None
 
     def _diagnostic_values(self) -> dict[str, Any]:
-        """Return the entries of the diagnostics, by their label with the unit.
-
-        Counts of events by kind are whole numbers. Simulated time, step, energy lost,
-        the sum of kinetic and potential energy, active constraints, dropped equations
-        and the last stored event are text: "nothing" or "none" if there is none.
-        """
+        """Return the entries of the diagnostics, by their label with the unit."""
         events = self.simulator.events
         last = events[-1] if events else None
         return {
@@ -290,11 +281,7 @@ class ChainRobot(SimulatedPlant):
         self.simulator.return_to(state)
 
     def _step(self, t: float, dt: float) -> None:
-        """Move by one step with the torques `tau`; `t` and `dt` are ignored.
-
-        The simulator has its own time and step. Raises NonFiniteError if the motion is
-        not finite.
-        """
+        """Move by one step of the simulator, which has its own time and step."""
         self.simulator.step(self.tau)
         self._check_finite()
 

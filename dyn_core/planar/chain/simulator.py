@@ -121,11 +121,9 @@ class ChainSimulator(MovingChain):
         """Make the active set consistent; return its outputs of CHAIN_ACCELERATIONS.
 
         One constraint at a time is activated or released. The method updates `modes`,
-        `evaluation`, `dropped`, `taut` and the latch, and records events. A taut link,
-        or a joint that slides where it should stick, causes an impact, which changes
-        `v` and `lost`. If the sets repeat, the largest set of the cycle is used and an
-        event recorded; `dropped` is then not updated. Raises the errors of an
-        evaluation.
+        `evaluation`, `dropped`, `taut` and the latch. An impact, of a taut link or of a
+        joint that slides where it should stick, changes `v` and `lost`. If the sets
+        repeat, the largest set of the cycle is used, and `dropped` is not updated.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -156,13 +154,11 @@ class ChainSimulator(MovingChain):
                 self.modes.add(key, self.x)
 
     def _stop_taut(self) -> None:
-        """Stop taut links between their ends by an impact.
+        """Stop taut links between their ends by an impact, and update `taut`.
 
-        The method updates `taut`, and records an event for each Stretch that becomes
-        taut. An impact is applied only if the velocities of taut links differ from the
-        interpolation between their ends; it changes `v`, `lost` and the active set.
-        Taut links are fixed: the less slack a chain has, the less it can move. The
-        forces on the ends are unbounded.
+        The impact changes `v`, `lost` and the active set. Taut links are fixed: the
+        less slack a chain has, the less it can move. The forces on the ends are
+        unbounded.
         """
         taut = self.modes.taut(self.x)
         wrong = [self.v[part.inner] - part.between(self.v) for part in taut]
@@ -174,11 +170,7 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of the links that are almost taut; "" for none.
-
-        Links are the stretches of `modes`, each between two guided joints. Almost taut:
-        the slack is at most 0.01 (STIFF) of the reach.
-        """
+        """Return a description of the links with little slack for their reach."""
         return ", ".join(
             f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
             for part in self.modes.stretches
@@ -188,15 +180,9 @@ class ChainSimulator(MovingChain):
     def _inconsistent(self, evaluation: Any) -> Key | None:
         """Return a constraint to activate, else one to release, else None.
 
-        It is the first in the order of keys: limits, then ground, by joint. An inactive
-        constraint is to be activated if its gap and the gap's rate are 0 within 1e-9
-        (TOUCH), the gap accelerates to below 0, and no active contact makes it
-        redundant. An active one is to be released if it pulls and the latch allows it.
-        The active set is not changed. The latch records a release that it allows; one
-        that it refuses is a chatter event, unless the latch held the constraint
-        already.
-
-        evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
+        It is the first in the order of keys: limits, then ground, by joint. The active
+        set is not changed; the latch records an allowed release, and a refused one is a
+        chatter event.
         """
         modes, omega = self.modes, self.omega
         for key in modes.keys:
@@ -213,30 +199,18 @@ class ChainSimulator(MovingChain):
         return None
 
     def _covered(self, key: Key) -> bool:
-        """Return whether active contacts make an inactive ground contact redundant.
-
-        It is redundant if a half-plane of mode stick, or two half-planes, are active at
-        its joint. False for a limit. An active key would count itself.
-        """
+        """Return whether active contacts make an inactive ground contact redundant."""
         ground, on = self.chain.ground, self.modes.on
         others = [k for k in on if k.rank and key.rank and k.joint == key.joint]
         return len(others) > 1 or any(ground[k.which].mode == "stick" for k in others)
 
     def _slides_at_contact(self, key: Key) -> bool:
-        """Return whether the joint of a ground key moves although the mode is stick.
-
-        It moves if a component of its velocity exceeds 1e-9 m/s (TOUCH). False for a
-        limit.
-        """
+        """Return whether the joint of a ground key moves although the mode is stick."""
         sticks = key.rank and self.chain.ground[key.which].mode == "stick"
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
 
     def _may_go(self, key: Key) -> bool:
-        """Return whether the latch allows a release now, and record the answer.
-
-        The latch records an allowed release; each call that refuses one is a chatter
-        event.
-        """
+        """Return whether the latch allows a release now, and record the answer."""
         if self.latch.release(key, self.t):
             return True
         self._note("chatter", f"{key.label} is kept on for a while", key.joint)
@@ -253,17 +227,10 @@ class ChainSimulator(MovingChain):
             self.modes.add(key, self.x)
 
     def _halved(self, dt: float, depth: int) -> None:
-        """Move by dt [s], in two halves if accelerations change much within it.
+        """Move by dt, in two halves if accelerations change much within it.
 
-        The largest change of a joint's acceleration, times dt, is compared with
-        `halve_above`; if this is None, the step is never halved. Else a step after
-        which accelerations are not finite is halved, too. The state, the active set and
-        `t` are updated; a halving at depth 0 is an event. Raises the errors of an
-        evaluation.
-
-        Args:
-            dt: Time to move [s].
-            depth: Number of halvings so far; at HALVINGS (12) there is no other.
+        The largest change of an acceleration, times dt, is compared with `halve_above`.
+        The state, the active set and `t` are updated.
 
         Source: WAW-12.11.
         """
@@ -287,12 +254,9 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
-        """Return the Arrival (x, v, unwrapped theta) after dt [s], without hits.
+        """Return the Arrival after dt without hits; the state is not changed.
 
-        The state is not changed.
-
-        a: Accelerations of the joints at the start, (n, 2) [m/s²]. With the scheme rk4
-        it raises the errors of an evaluation.
+        `a` (n, 2) are the accelerations at the start.
         """
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
@@ -307,14 +271,8 @@ class ChainSimulator(MovingChain):
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
         """Move by dt, handling hits in their order; update state, active set and `t`.
 
-        Raises the errors of an evaluation.
-
-        Args:
-            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
-            end: Arrival after dt without hits.
-            dt: Time to move [s].
-            depth: Number of earlier hits in this step; from DEPTH (20) on an event is
-                recorded and hits are ignored.
+        `evaluation` is at the start, `end` the Arrival without hits, `depth` the number
+        of earlier hits in this step.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
         """
@@ -339,18 +297,8 @@ class ChainSimulator(MovingChain):
     ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit within dt, or None; the state is not changed.
 
-        Only constraints that are violated at the end, and whose gap decreases, are hit;
-        active ones, and those that active contacts make redundant, are not. With the
-        scheme rk4 it raises the errors of an evaluation.
-
-        Args:
-            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
-            end: Arrival after dt without hits.
-            dt: Time to move [s].
-
-        Returns:
-            Time of the hit since the start [s], Arrival then, and the keys that are
-            hit.
+        It is the time since the start, Arrival then, and keys that are hit.
+        `evaluation` is at the start, `end` the Arrival without hits.
         """
         modes = self.modes
         broken = [
@@ -369,23 +317,12 @@ class ChainSimulator(MovingChain):
     def _hit_of_quantum(
         self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return the first hit under constant accelerations, in closed form, or None.
+        """Return _first_hit under constant accelerations, in closed form.
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
 
-        with d, w, u the gap, its rate and its acceleration at the end; eps is limited
-        to 0 to dt. None if no gap decreases then. The state is not changed. Angles are
-        not quadratic in time: for them this is the source's estimate.
-
-        Args:
-            broken: Constraints that are violated at the end.
-            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
-            end: Arrival after dt without hits.
-            dt: Time to move [s].
-
-        Returns:
-            Time of the hit since the start [s], Arrival then, and the keys that are
-            hit.
+        with d, w, u the gap, its rate and its acceleration at the end. Angles are not
+        quadratic in time: for them this is the source's estimate.
 
         Source: WAW-7.2, WAW-12.2.
         """
@@ -409,25 +346,13 @@ class ChainSimulator(MovingChain):
     def _hit_on_path(
         self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return the first hit on the path, by steps of varied length, or None.
+        """Return _first_hit on the path, by steps of varied length.
 
             minimum of gap(position after `when`) - level = 0
 
-        level is 0 or, if less, the gap at the start minus HIT (1e-12). Constraints that
-        are violated at the start by HIT or more and approached are hit at once, at time
-        0. None if no gap ends below its level, or if those that reach it are not
-        approached. The state is not changed. With the scheme rk4 it raises the errors
-        of an evaluation.
-
-        Args:
-            broken: Constraints that are violated at the end.
-            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
-            end: Arrival after dt without hits.
-            dt: Time to move [s].
-
-        Returns:
-            Time of the hit since the start [s], Arrival then, and the keys that are
-            hit.
+        level is 0 or, if less, the gap at the start minus HIT. Constraints that are
+        violated at the start and approached are hit at time 0. None if those that reach
+        their level are not approached.
 
         Source: WAW-7.2.
         """
@@ -464,13 +389,10 @@ class ChainSimulator(MovingChain):
     def _handle_hits(self, keys: list[Key]) -> None:
         """Apply an impact to the active constraints and `keys`; release pulling ones.
 
-        The method updates `modes`, `v` and the latch, adds the loss to `lost`, and
-        records events. Pulling ones that the latch holds at `t` stay. Constraints that
-        were released are active again if the chain would move on into one of them, or
-        if the latch refuses a release. After more than 50 (EVENTS) hits in a step all
-        constraints that were hit in it are active, and held until one dt from now.
-
-        keys: Constraints that are hit; none for an impact of taut links alone.
+        `keys` are empty for taut links alone. `modes`, `v`, `lost` and the latch are
+        updated. Released constraints are active again if the chain would move on into
+        one, or if the latch refuses. After EVENTS hits in a step all constraints hit in
+        it are held.
 
         Source: WAW-7.1, WAW-7.5, WAW-12.3.
         """
@@ -514,12 +436,9 @@ class ChainSimulator(MovingChain):
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
         """Return the outputs of chain_impact, and the push of each active constraint.
 
-        The outputs are v_next, impulse, torque_impulse and loss; pushes are by key. The
-        state is not changed. The joint of an active ground key in `keys` stops, or
-        only along the normal if it slides; the angle of an active limit in `keys`
-        stops; inactive keys have no effect. Inner joints of taut links get velocities
-        interpolated between the ends. A push is an impulse into the free side
-        [N·s | N·m·s], see UnilateralConstraints.push.
+        The state is not changed. Active `keys` stop, a sliding joint only along the
+        normal; inner joints of taut links get velocities interpolated between the ends.
+        A push is an impulse into the free side [N·s | N·m·s].
         """
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)

@@ -196,11 +196,7 @@ def repair_drift(
 
 
 def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the cumulative sums of steps from a start, (..., n, 2).
-
-    Row 0 is `start`, (..., 2); row k is `start` plus the first k rows of `steps`,
-    (..., n-1, 2). Leading axes are broadcast; shapes are not checked.
-    """
+    """Return `start` (..., 2) and its sums with the first steps, (..., n, 2)."""
     start = start[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
     first = np.broadcast_to(start, shape)
@@ -209,10 +205,7 @@ def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def _rows(name: str, values: Any, size: int) -> np.ndarray:
-    """Return values as an array of floats, (..., size); NaN is allowed.
-
-    Raises ShapeError, with `name`, if they are not numeric or of another shape.
-    """
+    """Return values as an array of floats, (..., size); NaN is allowed."""
     array = float_array(name, values, f"shape (..., {size})")
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(name, f"shape (..., {size})", f"shape {array.shape}")

@@ -195,16 +195,10 @@ def _check_links(chain: ChainModel) -> None:
 
 
 def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> None:
-    """Add ground, base joints and the point mass of joint 0 to the XML of a robot.
+    """Add ground, base joints and the point mass of joint 0 to the XML, and to `taken`.
 
-    The point mass is a link named like joint 0. By the joint's kind it is fixed to the
-    ground, slides along the line, or along X and then Z with a massless link between,
-    at most 1000 m (TRACK) either way.
-
-    Args:
-        robot: XML element, extended in place.
-        chain: Planar chain.
-        taken: Names in use, extended in place.
+    The point mass is a link named like joint 0. A free joint slides along X and then Z
+    with a massless link between.
     """
     kind, first = chain.constraints.kind[0], chain.joint_names[0]
     ground = unused_name("ground", taken)
@@ -228,8 +222,8 @@ def _link(
 ) -> None:
     """Add a link of mass [kg] with its centre at (com, 0, 0) [m] to a robot's XML.
 
-    I is the inertia about all three axes through the centre of mass [kg·m²]; inertia
-    about axes in the plane has no effect. For mass 0, com and I are ignored.
+    I is the inertia about all three axes through the centre of mass; inertia about axes
+    in the plane has no effect.
     """
     link = ElementTree.SubElement(robot, "link", name=name)
     if mass:
@@ -249,14 +243,7 @@ def _joint(
     child: str,
     axis: str = "",
 ) -> ElementTree.Element:
-    """Add a joint to the XML of a robot, and return its element.
-
-    Args:
-        robot: XML element, extended in place.
-        name, kind: Name and URDF type of the joint.
-        parent, child: Names of the links.
-        axis: Axis as text, three numbers separated by blanks; "": none is written.
-    """
+    """Add a joint to the XML of a robot; `axis` is text, three numbers or ""."""
     joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)
@@ -274,10 +261,7 @@ def _fixed(
 
 
 def _limit(joint: ElementTree.Element, low: float, high: float) -> None:
-    """Add position limits [rad | m] to the XML element of a joint.
-
-    Effort and speed limits are written as 0, which means none.
-    """
+    """Add position limits to the XML of a joint; 0 means no effort or speed limit."""
     numbers = {"lower": repr(low), "upper": repr(high), "effort": "0", "velocity": "0"}
     ElementTree.SubElement(joint, "limit", numbers)
 
@@ -288,16 +272,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the chain's properties that URDF cannot express.
-
-    They are another gravity than (0, -9.81), k_v, k_omega of the last joint, limits on
-    one side only, a tip with mass beyond it, ground, and constraints: inner joints that
-    are not free, prescribed accelerations and active joints.
-
-    Returns:
-        Their descriptions; and the properties as arguments of from_model, by name. Both
-        are empty if there are none.
-    """
+    """Return what of the chain URDF cannot express: as texts, and as for from_model."""
     left_out: list[str] = []
     side: dict[str, Any] = {}
     if chain.gravity != (0.0, -9.81):
@@ -339,11 +314,7 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _constraints_left_out(chain: ChainModel) -> list[str]:
-    """Return descriptions of the constraints that URDF cannot express; [] for none.
-
-    They are, one text for each kind: joints but joint 0 that are not free, prescribed
-    accelerations that are not zero of joints that are not free, and active joints.
-    """
+    """Return descriptions of the constraints that URDF cannot express, one by kind."""
     constraints, names, left_out = chain.constraints, chain.joint_names, []
     inner = [
         n

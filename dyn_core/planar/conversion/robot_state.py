@@ -146,18 +146,7 @@ def state_to_model(
 
 
 def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGeometry:
-    """Return the geometry of a robot that is a planar chain.
-
-    Args:
-        model: Robot.
-        chain: Chain that must have as many links as the robot.
-        tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, else a point, as serial.PlanarBody.end says.
-
-    Raises:
-        ModelError: The robot is not a planar chain, or the chain has another number of
-            links, or one that is longer or shorter by more than 1e-6 of it.
-    """
+    """Return the geometry of a robot, refused unless it has the chain's links."""
     geometry = read(model, tip)
     if len(geometry.segments) != chain.n - 1:
         raise ModelError(
@@ -183,15 +172,11 @@ def _rotated(vector: np.ndarray, angle: float) -> np.ndarray:
 def _float(
     geometry: PlanarChainGeometry, q: Any, qd: Any, pose: Any, speed: Any
 ) -> None:
-    """Write pose and twist of a floating root into q[:7] and qd[:6].
+    """Write pose and twist of a floating root into q[:7] and qd[:6], in place.
 
-    Args:
-        geometry: Of the robot.
-        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place: place
-            and quaternion (x, y, z, w); angular and linear velocity in body axes.
-        pose: Displacement of the root body from its neutral position, in the plane,
-            (2,) [m], and angle [rad].
-        speed: Its velocity, (2,) [m/s], and angular rate [rad/s].
+    They are place and quaternion (x, y, z, w), and angular and linear velocity in body
+    axes. `pose` is the displacement from the neutral position in the plane, (2,), and
+    an angle; `speed` its velocity and angular rate.
     """
     (to, angle), (u, rate) = pose, speed
     home = geometry.poses[1][0].T
@@ -206,17 +191,8 @@ def _slide(
 ) -> None:
     """Write the motion of sliding joints, or of a planar root, into q and qd.
 
-    Args:
-        model: Robot.
-        geometry: Of the robot.
-        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place.
-        pose: Displacement of body `geometry.root` from its neutral position, in the
-            plane, (2,) [m]; and its angle [rad], used for a planar root only.
-        speed: Its velocity, (2,) [m/s], and angular rate [rad/s].
-
-    Raises:
-        ModelError: The joints cannot reach the displacement or the velocity; q and qd
-            may be changed then.
+    `pose` and `speed` are as of _float. An angle is used for a planar root only.
+    ModelError if the joints cannot reach them; q and qd may be changed then.
     """
     bodies = [1] if geometry.free else geometry.slides
     places = [k for i in bodies for k in range(model.nq)[model.q_slices[i]]]

@@ -218,10 +218,7 @@ class PlanarBody:
 def _summed(parts: list[Any]) -> tuple[float, np.ndarray, float]:
     """Return the total mass, centre of mass (2,), and inertia about it of parts.
 
-    All are zero if the mass is not positive. The inertia is 0.0 up to 1e-14 m |c|².
-
-    parts: Entries (m, com, I, point): mass [kg], centre of mass [m], inertia about it
-        [kg·m²], and a flag that is not used.
+    A part is (m, com, I, point), with I about its centre of mass; `point` is not used.
     """
     mass = float(sum(m for m, *_ in parts))
     if not mass > 0:
@@ -375,11 +372,7 @@ def speed(
 
 
 def _unmixed(model: Model) -> None:
-    """Raise ModelError for branches, followers, loops and unsupported forces.
-
-    Unsupported: springs, also between points, rotor inertia, dry friction, the user's
-    functions. The error names the first fault.
-    """
+    """Raise ModelError for branches, followers, loops and unsupported forces."""
     for i in model.bodies:
         name, p = model.names[i], model.parent[i]
         if p != i - 1:
@@ -421,11 +414,8 @@ def _unmixed(model: Model) -> None:
 def _order(model: Model) -> tuple[list[int], list[int]]:
     """Return the indices of the bodies that slide, and of the bodies after them.
 
-    The first joints that are prismatic slide. The others turn; the first body may
-    instead have a planar or floating joint.
-
-    Raises ModelError for a third slide, another kind of joint, a prismatic, planar or
-    floating joint with damping, or mass between two slides.
+    The latter turn; the first body may instead have a planar or floating joint.
+    ModelError for another order or kind, a damped base, or mass between two slides.
     """
     kinds = {i: model.joint[i].kind for i in model.bodies}
     turning = list(model.bodies)
@@ -469,16 +459,8 @@ def _plane(
     """Return x, y and normal of the plane as rows in the base frame, (3, 3).
 
     The normal is along the axes of the joints that turn; if none has an axis, it is the
-    first of the base's y, x, z across slides and gravity, or y. y is along the base's z
-    if possible, see `_basis`.
-
-    Args:
-        model: Robot.
-        poses: Rotation and position of each body in the base frame, neutral.
-        slides, turning: Indices of the bodies that slide, and of the others.
-
-    Raises ModelError if axes are not parallel, slides leave the plane or are parallel,
-    or gravity is not in the plane.
+    first of the base's y, x, z across slides and gravity, or y. ModelError if axes,
+    slides or gravity do not fit a plane. `poses` are neutral.
     """
     g = np.array(model.a_grav.lin, float)
     axes: dict[str, np.ndarray] = {}
@@ -523,11 +505,9 @@ def _all_across(axis: np.ndarray, lines: list[np.ndarray]) -> bool:
 def _basis(n: np.ndarray) -> np.ndarray:
     """Return x, y and normal of the plane across a unit vector n, as rows (3, 3).
 
-    The normal is n or -n, so that the three are right-handed. That n (3,) has unit
-    length is not checked.
-
-    y is the direction of Z in the plane, and x points to positive X, or to positive Y
-    if it has no X component. For n along Z, x and y are X and Y.
+    The normal is n or -n. y is the direction of Z in the plane, and x points to
+    positive X, or to positive Y if it has no X component. For n along Z, x and y are X
+    and Y.
     """
     up = np.array(Z) - n * n[2]
     if np.linalg.norm(up) < NEAR:
@@ -548,14 +528,7 @@ def _fits_floating(
 ) -> None:
     """Raise ModelError for a floating robot that would leave the plane.
 
-    It leaves the plane if a body has products of inertia with the normal, or the
-    centres of mass are not in one plane across the normal.
-
-    Args:
-        model: Robot, with mass.
-        poses: Rotation and position of each body, neutral.
-        axes: Rows x, y, normal of the plane, (3, 3).
-        turning: Indices of the bodies.
+    `axes` are rows x, y, normal, (3, 3); `poses` are neutral.
     """
     heights = {}
     for i in turning:
@@ -585,19 +558,15 @@ def _fits_floating(
 
 
 def _carried(model: Model, slides: list[int]) -> str:
-    """Return the name of the only joint of a chain without links.
-
-    It is the name of the link that slides last, or "base".
-    """
+    """Return the name of the only joint of a chain without links."""
     return model.child_links[slides[-1]] if slides else "base"
 
 
 def _mass_at(model: Model, slides: list[int], root: int, poses: list[Any]) -> float:
-    """Return the point mass at joint 0 [kg].
+    """Return the point mass at joint 0 [kg]: of the last body that slides, or the base.
 
-    It is the mass of the body that slides last; without slides, the sum of the point
-    masses of the base at the origin of body `root`. `poses` are rotation and position
-    of each body in the base frame, in the neutral position.
+    Without slides, it is the sum of the base's point masses at the origin of body
+    `root`. `poses` are neutral.
     """
     if slides:
         return float(model.I[slides[-1]].m)

@@ -389,10 +389,6 @@ def cart_poles(
 
 
 def _solved(who: str, B: list[list[Any]], b: list[Any]) -> list[Any]:
-    """Return the solution x of B x = b, n numbers, for B (n, n) as rows and b (n).
-
-    Of B, which is symmetric, the upper triangle is read. SingularError if it is not
-    positive definite; it names `who`.
-    """
+    """Return x of B x = b for a symmetric B, of which the upper triangle is read."""
     items = [f"{who}: inertia along coordinate {i}" for i in range(len(b))]
     return list(Factored(Matrix(B), [0.0] * len(b), items).solve(b))

@@ -274,17 +274,10 @@ def _shipped(
     effort: Sequence[tuple[float, float]] = (OPEN,),
     x: tuple[float, float] = OPEN,
 ) -> PlanarObject:
-    """Return an object made of rods.
+    """Return an object made of rods, which also give the energy.
 
-    Args:
-        name: Its name.
-        coordinates: Their names, separated by blanks.
-        parameters: (value, unit) by name.
-        equation: As PlanarObject.equation.
-        rods: The mechanism; also gives the energy.
-        efforts: As PlanarObject.efforts.
-        effort: Bounds (minimum, maximum) of each effort; their number is nu.
-        x: Bounds of the first coordinate; the others have none.
+    `coordinates` are separated by blanks, `parameters` (value, unit) by name. `effort`
+    are bounds of each effort, and so give nu; `x` those of the first coordinate.
     """
     names = tuple(coordinates.split())
     return PlanarObject(

@@ -252,32 +252,21 @@ class Rods:
         return list(q)[1:] if self.cart else list(q)
 
     def _rates(self, qd: Sequence[Any]) -> list[Any]:
-        """Return the angular velocities of the rods, counter-clockwise.
-
-        qd: Rates of all coordinates; the cart's velocity is ignored.
-        """
+        """Return the angular velocities of the rods, counter-clockwise."""
         rates = self._angles(qd)
         return [-w for w in rates] if self.upright else list(accumulate(rates))
 
     def _directions(self, q: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """Return the unit vectors (x, y) along the rods, y upwards.
-
-        q: All coordinates; the position of the cart, if there is one, is ignored.
-        """
+        """Return the unit vectors (x, y) along the rods, y upwards."""
         angles = self._angles(q)
         if self.upright:
             return [(sin(t), cos(t)) for t in angles]
         return [(cos(t), sin(t)) for t in accumulate(angles)]
 
     def _relative(self, angles: list[Any], from_x: float) -> list[Any]:
-        """Return counter-clockwise angles relative to the previous rod.
+        """Return counter-clockwise angles, or rates, relative to the previous rod.
 
-        Upright angles are converted: from_x - angles[0], then angles[i-1] - angles[i].
-        Others are returned unchanged.
-
-        Args:
-            angles: Angle of each rod, or its rate.
-            from_x: pi/2 for angles, 0 for rates.
+        Upright angles are converted. `from_x` is pi/2 for angles, 0 for rates.
         """
         if not self.upright:
             return angles
@@ -287,8 +276,7 @@ class Rods:
     def _joints(self, p: Mapping[str, Any], split: bool) -> list[int]:
         """Return the index of the chain's joint at which each rod starts.
 
-        The first is 0, also with a cart: the cart is joint 0. With `split`, a rod with
-        mass is two links and so counts two joints. p are the parameters by name.
+        With `split`, a rod with mass is two links. A cart is joint 0.
         """
         joint, joints = 0, []
         for rod in self.of(p):
@@ -297,20 +285,14 @@ class Rods:
         return joints
 
     def _links(self, p: Mapping[str, Any], split: bool) -> int:
-        """Return the number of links of the chain: one for each rod.
-
-        With `split`, a rod with mass is two links. p are the parameters by name.
-        """
+        """Return the number of links; with `split`, a rod with mass is two."""
         return sum(2 if split and rod.massive else 1 for rod in self.of(p))
 
 
 def _points(rod: Rod, who: str) -> tuple[Any, Any, Any]:
     """Return the point masses of a split rod: at start, centre of mass, end [kg].
 
-    Its tip is not included.
-
-    Raises ModelError if one would not be positive; a rod is checked only if all its
-    numbers are floats, not traced ones. `who` names the rod in the message.
+    Its tip is not included. A rod of traced numbers is not checked.
 
     Source: WAW-13.4.
     """

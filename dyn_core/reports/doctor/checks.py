@@ -98,10 +98,8 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 def _bodies(model: Model) -> Iterator[Met]:
     """Yield joints without inertia along them, and bodies of little or no mass.
 
-    The codes are no-inertia-along, tiny-mass and massless-body. Joints in loops are not
-    reported for their inertia. Little means a mass below 1e-5 (TINY) of the robot's and
-    below 1e-3 kg (TINY_MASS). Bodies of mass 0 are left out if their joint lacks
-    inertia, or the whole robot has no mass. Needs no positions.
+    Joints in loops are not reported for their inertia. Bodies of mass 0 are left out if
+    their joint lacks inertia, or the whole robot has no mass.
     """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
@@ -120,11 +118,8 @@ def _bodies(model: Model) -> Iterator[Met]:
 def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
-    The code is ill-conditioned. H is so if a diagonal entry is not positive, or if
-    the condition number exceeds 1e7 (WORST) at a position. Unless a diagonal entry is
-    not positive, median and maximum of the condition numbers are added to
-    motions.figures. If joints lack inertia, only a note is added. DynErrors of the
-    Program pass through.
+    The condition numbers are added to motions.figures; if joints lack inertia, there is
+    only a note.
     """
     model = motions.model
     if model.without_inertia:
@@ -154,12 +149,7 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
 def _largest(model: Model, direction: np.ndarray) -> str:
     """Return the names of the joints with the largest entries of a direction.
 
-    At most four entries, the largest first, each above a tenth of the largest; quoted,
-    with commas between. A joint is repeated if several of its entries are among them.
-
-    Args:
-        model: Robot.
-        direction: Joint velocities, (nv,), not zero.
+    A joint is repeated if several of its entries are among them.
     """
     share = np.abs(direction) / np.abs(direction).max()
     order = [int(k) for k in np.argsort(-share) if share[k] > 0.1][:4]
@@ -178,10 +168,8 @@ def _coordinate(model: Model, k: int) -> str:
 def _weight(motions: SampledMotions) -> Iterator[Met]:
     """Yield joints whose effort limit is less than the gravity load somewhere.
 
-    The code is weak-effort. Only joints of one coordinate with a motor and an effort
-    limit above 0 are checked, and no followers, whose weight their leaders carry. Adds
-    the largest ratio to motions.figures if there are any. With loops it only adds a
-    note. DynErrors of the Program pass through.
+    Only driven joints of one coordinate are checked, and no followers, whose weight
+    their leaders carry. With loops there is only a note.
     """
     model = motions.model
     if model.loops:
@@ -216,11 +204,8 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 def _tips(motions: SampledMotions) -> Iterator[Met]:
     """Yield tips with joint motions that cancel in each of the first 40 positions.
 
-    The code is idle-motion. A tip is a body without children; the first 8 (MOST_TIPS)
-    are checked, if they have at least two coordinates, and only chains of at most six
-    coordinates yield a finding. Adds ratios of singular values to motions.figures, and
-    a note if tips are omitted. With loops it only adds a note. DynErrors of the
-    Programs pass through.
+    A tip is a body without children; only chains of two to six coordinates yield a
+    finding. With loops there is only a note.
     """
     model = motions.model
     if model.loops:
@@ -255,12 +240,7 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _columns(model: Model, body: int) -> list[int]:
-    """Return the indices of the velocity coordinates that move a body, ascending.
-
-    Args:
-        model: Robot; a follower on the way moves by the coordinates of its leader.
-        body: Number of the body; 0, the base, has none.
-    """
+    """Return the indices of the velocity coordinates that move a body, ascending."""
     columns: set[int] = set()
     while body:
         part = model.v_slices[model.leader[body].body]
@@ -272,11 +252,7 @@ def _columns(model: Model, body: int) -> list[int]:
 def _loops(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings about loops: open at zero, never closed, or dependent rows.
 
-    The codes are loop-gap, open-loop and dependent-rows. Only model.neutral() and the
-    closed position found from there are looked at, not motions.q. Adds rows, rank and
-    mobility at the latter to motions.figures, and a note if the gap at zero cannot be
-    computed. If no closed position is found, that is the only finding. Without loops
-    nothing happens.
+    Only model.neutral() and the closed position found from there are looked at.
     """
     model = motions.model
     if not model.loops:
@@ -363,11 +339,7 @@ def check_links(
 
 
 def _as_part(met: Met) -> Met:
-    """Return a finding "impossible-inertia" with the code "impossible-part".
-
-    Other findings are returned unchanged. It is for a link whose whole body has a
-    possible inertia.
-    """
+    """Return "impossible-inertia" as "impossible-part": the whole body is possible."""
     code = "impossible-part" if met.code == "impossible-inertia" else met.code
     return met._replace(code=code)
 
@@ -377,12 +349,7 @@ def _named(link: LinkFacts) -> str:
 
 
 def _impossible(link: LinkFacts) -> Iterator[Met]:
-    """Yield at most one finding: why no body has this mass and inertia.
-
-    The code is impossible-inertia, for a negative mass or principal moment, or one
-    above the sum of the others, by the tolerance of loading; or moments-without-mass,
-    for a mass of 0 with moments.
-    """
+    """Yield at most one finding: why no body has this mass and inertia."""
     if link.mass < 0:
         what = f"mass {link.mass:.6g} kg is negative"
         yield Met("impossible-inertia", _named(link), what)
@@ -407,19 +374,14 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 
 
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
-    """Yield contradictions between mass, inertia and shapes of a link.
+    """Yield contradictions between mass (above 0), inertia and shapes of a link.
 
         improbable-inertia    sum of moments above 10 times that of a uniform box
         concentrated-inertia  sum of moments below 1/10 of that
         improbable-density    mass / volume outside 1 to 25 000 kg/m³
         centre-outside        centre of mass outside the box, by 0.1 side + 5 mm
 
-    The box has the size of the shapes; without volume there is no density. The numbers
-    are MANY_TIMES, LIGHTEST, HEAVIEST, SLACK and SLACK_LENGTH.
-
-    Args:
-        link: Link of a mass above 0.
-        solid: Extent of its shapes.
+    The box has the size of the shapes.
     """
     a, b, c = solid.size
     box = f"box of {a:.3g} x {b:.3g} x {c:.3g} m"
@@ -449,10 +411,7 @@ def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
 
 
 def _guess(density: float) -> str:
-    """Return a remark on the probable unit of an implausible density [kg/m³].
-
-    It names the lengths below 1e-3, the mass between 1e5 and 1e7; else it is "".
-    """
+    """Return a remark on the probable unit of an implausible density [kg/m³]."""
     if 1e5 < density < 1e7:
         return "; a thousandth of the mass would be usual"
     if density < 1e-3:
@@ -461,11 +420,7 @@ def _guess(density: float) -> str:
 
 
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
-    """Yield groups of links of different mass with the same moments, 3 (ALIKE) or more.
-
-    The code is placeholder-inertia. Moments are compared with six digits; the masses
-    must differ by more than a tenth.
-    """
+    """Yield groups of ALIKE links or more of different mass with the same moments."""
     groups: dict[tuple[float, ...], list[LinkFacts]] = {}
     for link in robot.links:
         if link.mass > 0 and link.moments[2] > 0:
@@ -509,10 +464,8 @@ def check_joints(robot: RobotFacts) -> Iterator[Met]:
 def _tree(robot: RobotFacts) -> Iterator[Met]:
     """Yield reasons why links and joints do not form a tree.
 
-    They are names that occur several times, joints with an unknown parent or child (a
-    link `world` need not exist), links that are the child of several joints, and not
-    exactly one root among the links. All have the code broken-tree. A circle of joints
-    apart from the root is not noticed.
+    A link `world` need not exist. A circle of joints apart from the root is not
+    noticed.
     """
     for what, parts in (("link", robot.links), ("joint", robot.joints)):
         for name, count in Counter(part.name for part in parts).items():
@@ -540,13 +493,7 @@ Problems = Iterator[tuple[str, str]]
 
 
 def _axis(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted.
-
-    Codes: zero-axis, axis-not-unit, axis-almost-straight. Wrong by more than 1e-3 is a
-    wrong length; tilted means by less than 2e-3 rad (ALMOST) against a coordinate axis,
-    and may follow a wrong length; a zero axis is the only fact. Nothing for joints
-    without an axis or of a kind that needs none.
-    """
+    """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted."""
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
     shown = " ".join(f"{x:g}" for x in joint.axis)
@@ -566,10 +513,7 @@ def _axis(joint: JointFacts) -> Problems:
 def _origin(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an origin that is far away, or whose angles are doubtful.
 
-    Codes: far-origin, angles-in-degrees, rounded-angle. Far is 100 m (ABSURD) or more
-    from the parent. Angles look like degrees if one exceeds a full turn; if not, each
-    that is beyond 1 rad, and 1e-5 to 2e-3 rad off a multiple of a quarter turn, is
-    yielded.
+    Angles look like degrees beyond a full turn, and rounded near a quarter turn.
     """
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
@@ -585,14 +529,7 @@ def _origin(joint: JointFacts) -> Problems:
 
 
 def _limits(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of doubts about the limits of a joint.
-
-    Position limits of revolute and prismatic joints are missing, reversed, equal, or 0
-    is outside of them (missing-limits, reversed-limits, zero-range, neutral-outside);
-    limits of effort and velocity, also of continuous joints, are 0 or missing
-    (no-effort-limit, no-velocity-limit), unless the joint is passive. Nothing for
-    followers and for other kinds.
-    """
+    """Yield (code, fact) of doubts about the limits of a joint that is no follower."""
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return
     low, high = joint.range
@@ -621,11 +558,8 @@ def _absent(joint: JointFacts, what: str) -> str:
 def _angles(joint: JointFacts) -> Problems:
     """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
-    The code is limits-in-degrees. Position limits look so beyond 20 rad (TURNS), the
-    velocity limit above 90 rad/s (FAST), but only if a position limit looks so, too.
-    Limits of 1e4 (ENDLESS) or more count as none. Nothing for joints other than
-    revolute and continuous; position limits of a continuous joint do not act and only
-    give its velocity limit away.
+    Limits of ENDLESS or more count as none. Position limits of a continuous joint do
+    not act and only give its velocity limit away.
     """
     if joint.kind not in ("revolute", "continuous"):
         return
@@ -650,11 +584,10 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 
 
 def _units(robot: RobotFacts) -> Iterator[Met]:
-    """Yield findings of lengths like millimetres (lengths-in-millimetres).
+    """Yield findings of lengths like millimetres.
 
-    They are above 10 m (LONG): the median distance of joints from their parents, zeros
-    left out, and limits of prismatic joints, one finding for each joint; limits of 1e4
-    (ENDLESS) or more count as none.
+    They are above LONG: the median distance of joints from their parents, zeros left
+    out, and limits of prismatic joints.
     """
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)
@@ -673,7 +606,7 @@ def _chains(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of followers: lost-mimic and mimic-chain.
 
     A rule is lost if its chain of leaders ends at a missing or fixed joint or runs in a
-    circle. A chain has a leader that is itself a follower.
+    circle.
     """
     joints = {joint.name: joint for joint in robot.joints}
     for joint in robot.joints:

@@ -93,11 +93,7 @@ def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _first_effort(joint: JointFacts) -> tuple[str, str]:
-    """Return owner and fact of a joint without effort limit, equal to check_joints.
-
-    They are "joint 'NAME'", and "effort is 0" or "effort is not given". The report then
-    merges both findings.
-    """
+    """Return owner and fact as check_joints does, so that the report merges both."""
     absent = "0" if "effort" in joint.limits else "not given"
     return f"joint '{joint.name}'", f"effort is {absent}"
 
@@ -107,12 +103,7 @@ def _entries(
 ) -> str:
     """Return a section of YAML with the same entry for each joint.
 
-    Args:
-        section: Name of the section.
-        joints: Joints.
-        entry: Entry of each joint, in YAML.
-        units: Units for the comments: one for rotating joints, and a second one if
-            prismatic joints are among `joints`, else IndexError.
+    `units` are for the comments: of rotating joints, then of prismatic ones.
     """
     lines = [f"{section}:"]
     for joint in joints:
@@ -124,10 +115,8 @@ def _entries(
 def _balls(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of three revolute joints in a row that act as a ball joint.
 
-    Their origins coincide within 1e-4 m (SAME_PLACE), adjacent axes are perpendicular,
-    the links between them have no mass and carry nothing else, and none is a follower.
-    Continuous joints count as revolute. Of more such joints in a row, any three that
-    follow one another are a finding. The lines make the first two fixed and the third
+    Adjacent axes are perpendicular and cross in one point, and the links between have
+    no mass and carry nothing else. The lines make the first two fixed, the third
     spherical.
     """
     masses = {link.name: link.mass for link in robot.links}
@@ -155,11 +144,7 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
     """Return whether each axis is perpendicular to the previous one at zero angles.
 
-    The cosine of the angle must be at most 0.05 (ACROSS), either way. False if one of
-    several joints has no axis; a zero axis counts as perpendicular to any.
-
-    Args:
-        chain: Joints, each the parent of the next.
+    A zero axis counts as perpendicular to any. Each joint is the parent of the next.
     """
     for one, other in zip(chain, chain[1:], strict=False):
         if one.axis is None or other.axis is None:
@@ -174,10 +159,8 @@ def _all_cross(chain: Sequence[JointFacts]) -> bool:
 def _fingers(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of two sliding joints on one link that could be coupled.
 
-    Their child links have no joints, their ranges are equally long, not zero and below
-    0.3 m, and neither follows another joint. A third such joint on the link with the
-    same length of range, even a follower, rules the pair out. The lines are a gear of
-    ratio 1 for equal ranges, else -1.
+    Their child links have no joints, and their ranges are equally long. A third such
+    joint on the link, even a follower, rules the pair out. The lines are a gear.
     """
     parents = {joint.parent for joint in robot.joints}
     sliding: dict[tuple, list[JointFacts]] = {}
@@ -209,14 +192,10 @@ _UNUSED = ("is left out", "are left out", "no part of a Model", "is not kept")
 
 
 class _Examined(NamedTuple):
-    """A robot as far as it could be read.
+    """A robot as far as it could be read; `met` says why reading or loading failed.
 
-    Attributes:
-        model: Model; None if loading fails.
-        facts: Facts of the file or Model; None if the file cannot be parsed, or is an
-            MJCF file that does not load.
-        origin: Source of the robot.
-        met: Findings about why reading or loading failed; empty if both work.
+    `model` is None if loading fails; `facts`, of the file or Model, are None if the
+    file cannot be parsed, or is an MJCF file that does not load.
     """
 
     model: Model | None
@@ -270,15 +249,7 @@ def doctor(
 
 
 def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
-    """Return the report of all checks that apply to a robot as far as it was read.
-
-    A check of the motion that raises a DynError is a note.
-
-    Args:
-        examined: Robot, with the findings of its loading.
-        samples, seed: Number of random positions, 1 or more, and their seed.
-        meshes: Whether mesh files are read.
-    """
+    """Return the report of all checks that apply to a robot as far as it was read."""
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()
     if facts is not None:
@@ -324,19 +295,11 @@ def _of_model(model: Model) -> _Examined:
 
 
 def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
-    """Return a robot, loaded if possible, else only read.
+    """Return a robot, loaded if possible, else only read; a stream is read to its end.
 
-    A file that cannot be read, and a robot that does not load, are findings of the
-    result (unreadable, without facts; refused), not errors; both are without a Model.
-    Doubtful elements are warnings of the Model.
-
-    Args:
-        source: Argument of dyn.load other than a Model; a stream is read to its end.
-        options: Options of dyn.load; `check` is ignored.
-
-    Raises:
-        ModelError: There is no such file or robot, the source is of another type, or
-            package_paths is not valid.
+    A file that cannot be read, and a robot that does not load, are findings
+    (unreadable, without facts; refused). ModelError: there is no such file, or another
+    type.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
@@ -366,11 +329,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
 
 def _loading(model: Model) -> Iterator[Met]:
-    """Yield findings for warnings of loading that no other check repeats.
-
-    Codes are follower-range, left-out (hints and elements that are not used), and
-    loading for all others.
-    """
+    """Yield findings for warnings of loading that no other check repeats."""
     for warning in model.warnings:
         if any(part in warning for part in _SAID):
             continue
@@ -383,10 +342,7 @@ def _loading(model: Model) -> Iterator[Met]:
 
 
 def _sizes(facts: RobotFacts) -> dict[str, str]:
-    """Return numbers of links and joints, mass and reach of a robot as text.
-
-    Keys are their names in the report: "links, joints", "mass", "reach".
-    """
+    """Return numbers of links and joints, mass and reach of a robot as text."""
     total = sum(link.mass for link in facts.links)
     return {
         "links, joints": f"{len(facts.links)}, {len(facts.joints)}",
@@ -400,14 +356,9 @@ def _name(origin: Origin) -> str:
 
 
 def _sidecar(origin: Origin, name: str) -> str:
-    """Return the file name of the robot's sidecar.
+    """Return the file name of the robot's sidecar, or the name that one would have.
 
-    It is STEM.dyn.yaml, the name that one would have, if there is none, or if it was
-    given as text or by a path without a folder.
-
-    Args:
-        origin: Source of the robot; STEM is its file's name up to the first dot.
-        name: Name of the robot, which replaces STEM if there is no file.
+    The latter, too, if it was given as text or by a path without a folder.
     """
     if origin.sidecar is not None and os.sep in origin.sidecar:
         return Path(origin.sidecar).name

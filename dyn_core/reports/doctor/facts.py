@@ -197,10 +197,7 @@ def bodies(model: Model) -> dict[str, LinkFacts]:
 
 
 def _sizes(shape: object) -> Sequence[float]:
-    """Return the sizes of a Shape in the order of a Geometry; empty if unknown.
-
-    Sides, radius and length, radius, or the scale of a mesh.
-    """
+    """Return the sizes of a Shape in the order of a Geometry; empty if unknown."""
     for names in (("size",), ("radius", "length"), ("radius",), ("scale",)):
         if all(hasattr(shape, name) for name in names):
             values = [getattr(shape, name) for name in names]
@@ -212,8 +209,7 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
     """Return the facts of a joint that loads.
 
     Infinite limits are left out (position limits only if both are infinite), and so is
-    a velocity or effort limit of 0. A mimic multiplier that is no float is replaced by
-    1. A joint whose `passive` is None, such as a floating base, counts as driven.
+    a velocity or effort limit of 0. A multiplier that is no float becomes 1.
     """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
@@ -251,28 +247,12 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return an attribute of an element as a name, as a Model has it.
-
-    Each invisible character is replaced by an underscore; blanks stay.
-
-    Args:
-        element: Element; None: the name is empty.
-        key: Attribute.
-        default: Text that replaces a missing attribute.
-    """
+    """Return an attribute of an element as a name, as a Model has it."""
     return mended_name("" if element is None else element.get(key, default))
 
 
 def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] | None:
-    """Return the finite numbers of an XML attribute.
-
-    None if the element or attribute is missing, or has not `count` finite numbers.
-
-    Args:
-        element: Element, or None.
-        key: Attribute.
-        count: Wanted number of numbers.
-    """
+    """Return `count` finite numbers of an XML attribute, or None if it has others."""
     try:
         text = "" if element is None else element.get(key, "")
         values = tuple(float(x) for x in text.split())
@@ -287,10 +267,7 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _angles(place: Element | None) -> Triple:
-    """Return roll, pitch and yaw [rad] of an <origin>: of its quat_xyzw, else its rpy.
-
-    A quaternion that is invalid or zero counts as missing; zeros without a valid rpy.
-    """
+    """Return roll, pitch and yaw of an <origin>: of its quat_xyzw, else its rpy."""
     four = _floats(place, "quat_xyzw", 4)
     if four is None or math.hypot(*four) < 1e-9:
         return _triple(place, "rpy")
@@ -300,8 +277,7 @@ def _angles(place: Element | None) -> Triple:
 def _link_of_xml(link: Element) -> LinkFacts:
     """Return the facts of a <link>; missing numbers are 0.
 
-    Shapes that cannot be read are left out. A single scale of a mesh is repeated for x,
-    y and z in the element itself.
+    A single scale of a mesh is repeated for x, y and z in the element itself.
     """
     name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
@@ -327,8 +303,8 @@ def _link_of_xml(link: Element) -> LinkFacts:
 def _joint_of_xml(joint: Element) -> JointFacts:
     """Return the facts of a <joint>; `drive` and `passive` are not read.
 
-    Without <axis> the axis is x; it is None if <axis> has not three finite numbers.
-    Invalid limits are left out; other missing or invalid numbers are 0, a multiplier 1.
+    The axis is None if <axis> has not three finite numbers. Invalid limits are left
+    out; other missing or invalid numbers are 0, a multiplier 1.
     """
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
     parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))

@@ -139,18 +139,12 @@ def page(report: RobotReport) -> str:
 
 
 def _cells(pair: tuple[str, str]) -> tuple[str, ...]:
-    """Return (owner, fact) of a pair, or (fact,) if the owner is empty.
-
-    An empty owner means the whole robot.
-    """
+    """Return (owner, fact) of a pair, or (fact,) for the whole robot."""
     return pair if pair[0] else pair[1:]
 
 
 def _count(report: RobotReport, severity: str) -> str:
-    """Return the card with the number of findings of a severity, as HTML.
-
-    Any severity except "error", "warning" and "hint" raises KeyError.
-    """
+    """Return the card with the number of findings of a severity, as HTML."""
     count = len(report.of(severity))
     kind = severity if count else "none"
     plural = "" if count == 1 else "s"
@@ -159,12 +153,7 @@ def _count(report: RobotReport, severity: str) -> str:
 
 
 def _finding(finding: RobotFinding, sidecar: str) -> str:
-    """Return a finding with all places, as HTML that opens by a click; errors are open.
-
-    Args:
-        finding: Finding.
-        sidecar: Name of the file that finding.lines are to be pasted into.
-    """
+    """Return a finding as HTML that opens by a click; its lines are for `sidecar`."""
     kind = finding.kind
     count = len(finding.places)
     first = finding.places[0].owner if count == 1 else f"{count} places"
@@ -363,13 +352,9 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
 
 
 def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
-    """Return a finding as text, with at most 8 (SHOWN) places and the number of others.
+    """Return a finding as text, with at most SHOWN places and the number of others.
 
-    The items are lines; finding.lines, if there are any, are one item at the end.
-
-    Args:
-        finding: Finding.
-        sidecar: Name of the file that finding.lines are to be pasted into.
+    Its own lines are for `sidecar`, and one item at the end.
     """
     kind = finding.kind
     lines = [f"{kind.severity.upper()}  {kind.title}  [{kind.code}]"]
@@ -388,12 +373,6 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
 
 
 def _wrapped(text: str, start: str) -> list[str]:
-    """Return text in lines of at most 88 (WIDTH) columns.
-
-    Args:
-        text: Text of one paragraph.
-        start: Beginning of the first line; later lines are indented by its length, and
-            by two more columns if it is blank.
-    """
+    """Return a paragraph in lines of at most WIDTH columns, the first with `start`."""
     later = " " * (len(start) + 2 * start.isspace())
     return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=later)

@@ -83,13 +83,8 @@ class Solids:
     def _points(self, shape: Geometry, link: str) -> np.ndarray:
         """Return points whose hull is nearly that of a shape, (n, 3) [m], in its frame.
 
-        Args:
-            shape: Primitive or mesh.
-            link: Name of the link, for messages.
-
-        Raises:
-            ModelError, UnsupportedError, OSError: A mesh file is not found, larger than
-                30 MB or not valid.
+        ModelError, UnsupportedError or OSError: a mesh file is not found, too large or
+        not valid.
         """
         if shape.shape != "mesh":
             return primitive_points(shape.shape, shape.size)

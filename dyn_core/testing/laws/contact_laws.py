@@ -233,10 +233,7 @@ def _advanced(case: Case, q: Any, u: Any, dt: float) -> tuple[Any, Any]:
 
 
 def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
-    """Return qd (nv,) with linear velocities in the axes at the start of a step dt [s].
-
-    Only the linear velocities of floating joints differ; `qd` is unchanged.
-    """
+    """Return qd with linear velocities in the axes at the start of a step dt [s]."""
     u = qd.copy()
     for i in case.model.independent:
         if case.model.joint[i].kind == "floating":
@@ -330,15 +327,7 @@ def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
 
 def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
-    """Return a function of the step that a solver differentiates: (q_next, qd_next).
-
-    It is the CONTACT_STEP solver with the name of the case's solver without
-    _derivatives, or contact_euler if there is none, on engine plain.
-
-    Args:
-        case: Solver of step derivatives, and robot.
-        choices: Options of the build.
-    """
+    """Return a function of the step that a solver differentiates: (q_next, qd_next)."""
     name = case.solver.name.removesuffix("_derivatives")
     known = default_registry().names(kinds.CONTACT_STEP)
     step = find(name if name in known else "contact_euler")

@@ -26,15 +26,7 @@ DT = 1e-3
 
 
 def _sample(case: Case, q: np.ndarray, qd: np.ndarray, **choices: Any) -> Any:
-    """Return p_next and beta_next of the first call of the observer, (nv,) each.
-
-    p is the momentum, beta its rate without joint forces: dp/dt = tau + beta.
-
-    Args:
-        case: Robot and observer.
-        q, qd: State.
-        choices: Options of the build.
-    """
+    """Return p_next and beta_next of the observer's first call: dp/dt = tau + beta."""
     zero = np.zeros(case.model.nv)
     program = case.program(**choices)
     return program(q, qd, zero, DT, zero, zero, zero, zero)[1:]
@@ -119,14 +111,8 @@ EXACT = 1e-6  # noise inputs for exact data
 class _RandomMotion:
     """Random states of a robot with a random payload, and efforts that lead to them.
 
-    Args:
-        case: Robot and random generator.
-        choices: Options of the build of the observer.
-
-    Attributes:
-        payload: Ten random numbers, the parameters of a payload at the case's frame: m,
-            m c (3), Ixx Ixy Iyy Ixz Iyz Izz.
-        last: The latest state, (q, qd).
+    `payload` is m, m c (3), Ixx Ixy Iyy Ixz Iyz Izz at the case's frame; `last` is the
+    latest (q, qd).
     """
 
     def __init__(self, case: Case, **choices: Any) -> None:
@@ -141,22 +127,14 @@ class _RandomMotion:
         return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
 
     def momentum(self, q: np.ndarray, qd: np.ndarray, payload: np.ndarray) -> Any:
-        """Return p and beta of a state with a payload, (nv,) each.
-
-        p is the momentum, beta its rate without joint forces.
-
-        Args:
-            q, qd: State.
-            payload: Ten parameters, in the order of the attribute.
-        """
+        """Return momentum p and its rate beta without joint forces, (nv,) each."""
         none = np.zeros(self.case.model.nv)
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
 
     def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Move to a random state; return q (nq,), qd (nv,) and the joint forces (nv,).
 
-        The constant joint forces lead from `last` to this state in a time dt [s], by
-        the observer's rule. `last` is replaced by the new state.
+        They lead from `last`, which is replaced, to this state by the observer's rule.
         """
         p, beta = self.momentum(*self.last, self.payload)
         self.last = self.state()
@@ -167,15 +145,7 @@ class _RandomMotion:
 def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -> Any:
     """Return (Program, its constant inputs, its outputs after CYCLES cycles).
 
-    A first call at motion.last, with dt 0, comes before them; cycles last a random 0.5
-    to 1 s. The constant inputs are two noises, (nv,) each, the prior 3 and the drift 0,
-    (10,) each.
-
-    Args:
-        case: Solver, robot and state.
-        motion: Source of states and efforts; moved CYCLES times.
-        noise: Both noise inputs.
-        choices: Options of the Program.
+    The constant inputs are two noises, (nv,), the prior 3 and the drift 0, (10,).
     """
     program, nv = case.program(**choices), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")

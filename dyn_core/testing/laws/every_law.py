@@ -50,10 +50,7 @@ from dyn_core.testing.laws.derivatives import (
 
 
 def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Return joint forces (nv,) and stiffness matrix (nv, nv) of the joint springs.
-
-    The forces are stiffness (q - rest) at the case's q, as added to ID.
-    """
+    """Return joint forces (nv,) and stiffness matrix (nv, nv) of the joint springs."""
     model = case.model
     force, slopes = np.zeros(model.nv), np.zeros((model.nv, model.nv))
     parts = split_q(model, Vector(case.q.tolist()))[1:]
@@ -318,8 +315,8 @@ def external_forces_work_through_jacobians(case: Case) -> Pairs:
 def _pushed(case: Case) -> np.ndarray:
     """Return sum_i J_i.T f_ext_i at the case's state, (nv,).
 
-    J_i is the Jacobian of a link whose frame equals the frame of body i. A body without
-    such a link adds nothing, and one with two such links counts twice: no error.
+    J_i is of a link whose frame equals the frame of body i; a body without one adds
+    nothing, and one with two counts twice: no error.
     """
     push = np.zeros(case.model.nv)
     for name, frame in case.model.frames.items():

@@ -76,10 +76,7 @@ def with_ball(case: Case) -> Case:
 
 
 def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
-    """Return the Transform from the base to a body, at position q (nq,).
-
-    body: 1 to nb; 0 is the base, with the identity.
-    """
+    """Return the Transform from the base to a body, at position q (nq,)."""
     parts, X = split_q(model, Vector(q.tolist())), [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -87,10 +84,7 @@ def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
 
 
 def _system(case: Case) -> tuple[np.ndarray, ...]:
-    """Return H, C of the open tree, and f, A, bias of loop_constraints.
-
-    They are at the case's state: (nv, nv), (nv,), (k,), (k, nv) and (k,) for k rows.
-    """
+    """Return H, C of the open tree, and f, A, bias of loop_constraints."""
     f, A, bias = case.other("loop_constraints")(case.q, case.qd)
     H = case.other("crba")(case.q)
     C = case.other("bias")(case.q, case.qd)
@@ -258,11 +252,9 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
 
 
 def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
-    """Return a copy of the case with a rod, the options {"independent": ...}, and A.
+    """Return a closed case with a rod, the options {"independent": ...}, and A (1, nv).
 
-    A is (1, nv). All coordinates but one, with the largest entry of A, are independent:
-    pairs (joint name, index of the coordinate in the joint). The copy's qd obeys A qd =
-    0.
+    All coordinates but one, with the largest entry of A, are independent.
     """
     case = closed_rates(with_rod(case))
     A = _system(case)[3]

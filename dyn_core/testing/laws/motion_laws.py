@@ -197,10 +197,7 @@ def body_jacobians_give_velocities(case: Case) -> Pairs:
 
 
 def _fields(case: Case) -> np.ndarray:
-    """Return gravity, not its negative, in each body's coordinates, (nb, 6).
-
-    It is a spatial acceleration.
-    """
+    """Return gravity, not its negative, in each body's coordinates, (nb, 6)."""
     model, X = case.model, [np.eye(6)]
     parts = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:
@@ -236,10 +233,7 @@ def reactions_work_like_joint_forces(case: Case) -> Pairs:
 
 
 def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
-    """Return the sum of ratio.T S_i.T f_i by independent coordinate, (nv,).
-
-    f: Forces on the bodies across their joints, in body coordinates, (nb, 6).
-    """
+    """Return the sum of ratio.T S_i.T f_i, (nv,); f is in body coordinates."""
     model, parts = case.model, [Vector(())]
     q = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:
@@ -249,10 +243,7 @@ def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
 
 
 def _rotor_forces(case: Case) -> np.ndarray:
-    """Return the joint forces armature qdd of all rotors, at the case's qdd, (nv,).
-
-    Those of followers are included, as forces on their leaders.
-    """
+    """Return the joint forces armature qdd of all rotors; followers' are on leaders."""
     model = case.model
     qdd = split_v(model, Vector(case.qdd.tolist()))
     parts = [Vector(()), *(model.armature[i] * qdd[i] for i in model.bodies)]

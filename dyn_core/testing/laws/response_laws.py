@@ -30,13 +30,7 @@ from dyn_core.testing.case import Case, Pairs
 def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return (tau, qdd), (nv,) each, of the partitioned equation of motion.
 
-    By dense algebra. Given are case.qdd where prescribed, and 0.7 case.qdd + 0.3 as
-    joint forces elsewhere; both are in the results.
-
-    Args:
-        case: Robot and state.
-        mask: Whether the acceleration of each coordinate is prescribed, nv booleans.
-        f_ext: External forces, (nb, 6).
+    By dense algebra, from case.qdd where `mask` is True, and joint forces elsewhere.
     """
     nv, qdd, tau = case.model.nv, np.zeros(case.model.nv), np.zeros(case.model.nv)
     qdd[mask], tau[~mask] = (
@@ -61,14 +55,7 @@ def _partitions(case: Case) -> list[np.ndarray]:
 
 
 def _names(case: Case, mask: np.ndarray) -> list[Any]:
-    """Return the coordinates of a partition as the option `prescribed`.
-
-    The result is a list of pairs (joint name, index of the coordinate in the joint).
-
-    Args:
-        case: Robot and state.
-        mask: Whether each coordinate is prescribed, nv booleans.
-    """
+    """Return a partition as the option `prescribed`: pairs (joint name, index)."""
     model, names = case.model, []
     for name in model.joint_names:
         columns = model.v_slice(name)
@@ -97,15 +84,7 @@ def hybrid_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarray:
-    """Return H_vv (result - expected), zero for equal accelerations.
-
-    v are the coordinates that are not prescribed.
-
-    Args:
-        case: Robot and state.
-        result, expected: Accelerations qdd_v.
-        mask: Whether each coordinate is prescribed, nv booleans.
-    """
+    """Return H_vv (result - expected) of the coordinates that are not prescribed."""
     free = np.flatnonzero(~mask)
     H = case.other("crba")(case.q)[np.ix_(free, free)]
     return H @ (np.asarray(result) - expected)
@@ -255,10 +234,7 @@ def delassus_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _points_jacobian(case: Case) -> np.ndarray:
-    """Return the Jacobian of the velocities of points in base axes, (3 points, nv).
-
-    The solver's option `points` lists the points; each has three rows, in its order.
-    """
+    """Return the Jacobian of the velocities of points in base axes, (3 points, nv)."""
     poses = case.other("forward_kinematics")(case.q)
     rows = []
     for link, point in case.options(case.solver)["points"]:

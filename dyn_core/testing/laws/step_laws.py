@@ -112,21 +112,14 @@ def derivatives_of_steps_are_differences(case: Case) -> Pairs:
 
 
 def _closed(case: Case) -> Case:
-    """Return a copy of the case with its last link tied by a rod.
-
-    If no joint moves the rod, return the case itself.
-    """
+    """Return the case with its last link tied by a rod, if a joint moves the rod."""
     tied = with_rod(case)
     A = tied.other("loop_constraints")(tied.q, tied.qd)[1]
     return tied if np.abs(A).max(initial=0.0) > 1e-3 else case
 
 
 def _step_of(case: Case) -> Any:
-    """Return the solver of the step that the case's solver differentiates, or None.
-
-    It is the solver in its slot "step", else the one with its name without
-    _derivatives. None if there is no such solver of STEP.
-    """
+    """Return the solver of the step that the case's solver differentiates, or None."""
     name = getattr(case.solver, "fills", {}).get("step")
     name = case.solver.name.removesuffix(_SUFFIX) if name is None else name
     return find(name) if name in default_registry().names(kinds.STEP) else None
@@ -135,9 +128,7 @@ def _step_of(case: Case) -> Any:
 def _state(case: Case) -> tuple[Any, ...]:
     """Return q, qd, tau, dt and f_ext, with friction and some limit stops active.
 
-    Velocities are 0.02 case.qd, as dry friction has a slope near rest; without loops,
-    every second one-axis joint is 0.01 beyond its upper limit, if it has one. tau is
-    case.qdd, dt 0.01 s.
+    Velocities are small, as dry friction has a slope near rest.
     """
     q, model = case.q.copy(), case.model
     single = [i for i in model.independent if model.joint[i].nv == 1]
@@ -149,10 +140,7 @@ def _state(case: Case) -> tuple[Any, ...]:
 
 
 def _joint_path(case: Case) -> list[str]:
-    """Return ["NAME.damping"] of the last body's joint, or [] without one.
-
-    Only moving joints of the file count; bodies are in the order of the Model.
-    """
+    """Return ["NAME.damping"] of the last moving joint of the file, or []."""
     joints = {joint.name for joint in case.model.build.description.joints}
     names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
     return [f"{names[-1]}.damping"] if names else []

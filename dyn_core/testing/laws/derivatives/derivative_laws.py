@@ -22,15 +22,7 @@ from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]:
-    """Return the derivatives of function(q, qd) at the case's state, by differences.
-
-    Two arrays (nv, nv): by a displacement of q, and by qd; a column for each
-    coordinate.
-
-    Args:
-        case: Robot and state.
-        function: Function of q and qd that returns (nv,).
-    """
+    """Return derivatives (nv, nv) of function(q, qd) by a displacement, and by qd."""
     unit = np.eye(case.model.nv)
 
     def by(change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

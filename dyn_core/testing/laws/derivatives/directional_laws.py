@@ -66,12 +66,7 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
 def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
     """Yield the outputs of the solver under test and of its counterpart, scaled.
 
-    One is analytic, the other forward mode. Each pair is divided by max(1, largest
-    entry). Velocities are scaled by 0.02, as dry friction has a slope only near rest.
-
-    Args:
-        case: Solver under test, robot and state.
-        choices: Options of build, for both.
+    One is analytic, the other forward mode. Pairs are divided by max(1, largest entry).
     """
     name = _REFERENCES[case.solver.signature][0]
     forward = case.solver.name.endswith("_forward_mode")
@@ -87,10 +82,7 @@ def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
 
 
 def _drawn_paths(case: Case) -> list[str]:
-    """Return random parameter paths: of a joint or spring, gravity, of the last link.
-
-    The first is left out if the robot has no joint or spring parameter.
-    """
+    """Return random paths: of a joint or spring, gravity, of the last link."""
     model, paths = case.model, ["gravity"]
     every = {
         path: parameter_paths.kind_of(model, path)
@@ -139,11 +131,7 @@ def _part(results: Any, k: int, parts: int) -> np.ndarray:
 
 
 def _hybrid(case: Case) -> dict[str, Any]:
-    """Return {"prescribed": names of every second joint}, the case's value of it.
-
-    The first joint is among them.
-    {} if the solver under test has no such option.
-    """
+    """Return {"prescribed": names of joints}, or {} for a solver without the option."""
     options = case.options(case.solver)
     return {k: v for k, v in options.items() if k == "prescribed"}
 

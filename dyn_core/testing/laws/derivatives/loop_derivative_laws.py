@@ -154,11 +154,7 @@ class Balance:
 
 
 def _paths(case: Case) -> tuple[str, ...]:
-    """Return paths: gravity, the last link's mass, and a moving joint's origin.
-
-    The joint is the last one in the order of the file. The origin is left out if no
-    joint of the file moves.
-    """
+    """Return paths: gravity, the last link's mass, the last moving joint's origin."""
     specs = case.model.build.description.joints
     moving = {case.model.names[i] for i in case.model.bodies}
     names = [spec.name for spec in specs if spec.name in moving]

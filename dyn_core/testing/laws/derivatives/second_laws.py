@@ -68,10 +68,9 @@ def _problem(case: Case) -> str:
 def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
     """Return the state [q, qd, qdd or tau], the tensors by complex steps, and f_ext.
 
-    The tensors are four arrays (nv, nv, nv): derivatives of the block by q by q, of the
-    block by q by qd, of the block by qd by qd, and of H or Hinv by q; the last index is
-    the coordinate of the step. The velocity is 0.01 case.qd, because dry friction has a
-    curvature only near rest.
+    The four tensors (nv, nv, nv) are derivatives of the block by q by q, of the block
+    by q by qd, of the block by qd by qd, and of H or Hinv by q; the last index is the
+    step's. The velocity is small, because dry friction has a curvature only near rest.
     """
     state = [case.q, 0.01 * case.qd, case.qdd]
     first = case.other(_FIRST[_problem(case)], engine="plain", **_CHOICES)
