@@ -15,7 +15,7 @@ from dyn_core.control.joint_values import whole_turns
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import POSE, ToolTargets
 from dyn_core.control.reference.trajectory import Reference
-from dyn_core.errors import DynError, SettingError, TargetError
+from dyn_core.errors import DynError, NonFiniteError, SettingError, TargetError
 from dyn_core.model.passive_forces import without_dry_friction
 from dyn_core.prediction import cost
 from dyn_core.prediction.planning import plan
@@ -25,6 +25,7 @@ from dyn_core.prediction.result import (
     MAX_ITERATIONS,
     REASONS,
     STALLED,
+    PlanPoint,
     PlanResult,
 )
 from dyn_core.problems import FORWARD_KINEMATICS, TRACKING_CONTROL
@@ -80,7 +81,8 @@ class PlanJob(NamedTuple):
     Attributes:
         t: Time of the state, on the clock of the references [s].
         q, qd: State.
-        guess: Last plan, moved on to t, or None.
+        guess: Followed plan, or None.
+        steps: Number of its steps that are over.
         targets: Target of each cost that has one, by its name.
     """
 
@@ -88,6 +90,7 @@ class PlanJob(NamedTuple):
     q: np.ndarray
     qd: np.ndarray
     guess: PlanResult | None
+    steps: int
     targets: dict[str, Any]
 
 
@@ -137,10 +140,14 @@ class Planner:
         """Make the plan of a job, and store (job.t, plan) in `answer`.
 
         Then `busy` is False. An exception is not raised, but stored as a DynError in
-        place of the plan.
+        place of the plan, and so is a plan that ended well with numbers that are not
+        finite.
         """
         try:
-            self.answer = job.t, self._solve(job)
+            plan = self._solve(job)
+            if plan.reason in GOOD and not _finite(plan):
+                raise NonFiniteError("its numbers are not finite")
+            self.answer = job.t, plan
         except DynError as error:
             self.answer = job.t, error
         except Exception as error:  # of a plugin: the thread goes on
@@ -210,9 +217,10 @@ class PredictiveLaw(ControlLaw):
         self._goals: dict[str, Any] = {}
         self.followed: tuple[float, PlanResult] | None = None
         self.refused = ""
-        self._due = self._since = self._time = -math.inf
-        self._planned: Any = None
+        self._due = self._since = -math.inf
+        self._point: PlanPoint | None = None
         self._q: np.ndarray | None = None
+        self._rest, self._turning = np.zeros(model.nv), bool(host.wrapped.any())
         self._planner: Planner | None = None
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
@@ -273,8 +281,12 @@ class PredictiveLaw(ControlLaw):
         return program
 
     def _solve(self, job: PlanJob) -> PlanResult:
-        """Return the plan of a job; an invalid state or target raises a DynError."""
-        result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
+        """Return the plan of a job; an invalid state or target raises a DynError.
+
+        The guess is moved on here: in the cycle it took the time of six.
+        """
+        guess = job.guess and job.guess.moved_on(job.steps)
+        result: PlanResult = self.plan.solve(job.q, job.qd, guess, job.targets)
         return result
 
     @property
@@ -346,7 +358,6 @@ class PredictiveLaw(ControlLaw):
         """
         host, planner = self.host, self._planner
         assert planner is not None
-        self._time = t
         if self._since == -math.inf:
             self._since = self._due = t
         self._receive_plan()
@@ -362,8 +373,8 @@ class PredictiveLaw(ControlLaw):
             host.follower.rest(host.samples.q)
         if self.followed is not None:
             start, followed = self.followed
-            self._planned = q, qd = followed.state(t - start)
-            host.follower.reference = Reference(q, qd, 0.0 * qd)
+            self._point = point = followed.point(t - start)
+            host.follower.reference = Reference(point.q, point.qd, self._rest)
 
     @property
     def _rate(self) -> float:
@@ -392,7 +403,7 @@ class PredictiveLaw(ControlLaw):
         )
 
     def _receive_plan(self) -> None:
-        """Follow the plan that is ready, if it is finite and its search did not fail.
+        """Follow the plan that is ready, if its search did not fail.
 
         Else `refused` says why not, and the plan before is followed. A plan from before
         the activation is discarded. Nothing happens if no plan is ready.
@@ -407,30 +418,26 @@ class PredictiveLaw(ControlLaw):
             self.refused = str(answer)
         elif answer.reason not in GOOD:
             self.refused = f"{answer.reason} {answer.detail}".strip()
-        elif not _finite(answer):
-            self.refused = "its numbers are not finite"
         else:
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
         """Return the job of a plan from a copy of the present state, at time t [s].
 
-        The guess is the followed plan without the steps that are over, its end repeated
-        so that it has as many knots; None if no plan is followed. Targets have the keys
+        Targets have the keys
         "posture" and "posture at the end" and, with predictive.frame, "pose" and "pose
         at the end".
         """
-        guess = None
+        guess, steps = None, 0
         if self.followed is not None:
-            start, last = self.followed
-            moved = min(round((t - start) / last.dt), len(last.tau))
-            guess = last.moved_on(moved)
+            start, guess = self.followed
+            steps = min(round((t - start) / guess.dt), len(guess.tau))
         posture = self._goals[POSTURE]
         targets = {"posture": posture, "posture at the end": posture}
         if self._frame:
             targets |= dict.fromkeys(("pose", "pose at the end"), self.targets.pose)
         q, qd = np.array(self._position()), np.array(self.host.samples.qd)
-        return PlanJob(t, q, qd, guess, targets)
+        return PlanJob(t, q, qd, guess, steps, targets)
 
     def _position(self) -> np.ndarray:
         """Return the last position, (nv,), with the turns of wrapped joints counted.
@@ -439,7 +446,7 @@ class PredictiveLaw(ControlLaw):
         turn: encoders may report angles between -pi and pi, and plans know no turns.
         """
         q = self.host.samples.q
-        if self._q is not None:
+        if self._turning and self._q is not None:
             q = q + whole_turns(q, self._q, self.host.wrapped)
         self._q = q
         return np.asarray(q)
@@ -459,11 +466,9 @@ class PredictiveLaw(ControlLaw):
         host, samples = self.host, self.host.samples
         reference = host.follower.reference
         host.compare(samples.q, reference.q)
-        if self.followed is None:
+        if self.followed is None or self._point is None:
             return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
-        start, followed = self.followed
-        q, t = self._position(), self._time - start
-        return followed.control(t, q, samples.qd, self._planned)
+        return self.followed[1].feedback(self._point, self._position(), samples.qd)
 
     # ---- targets
 

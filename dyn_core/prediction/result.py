@@ -67,6 +67,21 @@ class PlanResiduals(NamedTuple):
     limit: float
 
 
+class PlanPoint(NamedTuple):
+    """A plan at one time.
+
+    Attributes:
+        q, qd: Planned state, (nq,), (nv,).
+        tau: Joint forces from the knot before to the next one, (nv,) [N·m | N].
+        gains: Feedback K of that knot, (nv, 2 nv).
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    gains: np.ndarray
+
+
 class PlanGoal(NamedTuple):
     """A cost of the end, with the numbers of one call of Plan.solve.
 
@@ -210,7 +225,15 @@ class PlanResult(NearAttributes):
         )  # fmt: skip
 
     def state(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the planned position, (nq,), and velocity, (nv,), at a time.
+        """Return the planned position, (nq,), and velocity, (nv,), at a time; see point.
+
+        Raises:
+            NonFiniteError: The time is NaN.
+        """
+        return self.point(time)[:2]
+
+    def point(self, time: float) -> PlanPoint:
+        """Return state, joint forces and gains of the plan at a time.
 
         Between knots the velocity is linear, and the position is that of
         Model.integrate by a share of Model.difference: linear for joints of one
@@ -229,7 +252,8 @@ class PlanResult(NearAttributes):
             q = q + part * (self.q[k + 1] - q)
         else:
             q = self.model.integrate(q, part * self.model.difference(q, self.q[k + 1]))
-        return q, (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
+        qd = (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
+        return PlanPoint(q, qd, self.tau[k], self.gains[k])
 
     @cached_property
     def _flat(self) -> bool:
@@ -254,29 +278,32 @@ class PlanResult(NearAttributes):
         k = min(int(place + ROUNDING), last)
         return k, max(place - k, 0.0)
 
-    def control(
-        self, time: float, q: ArrayLike, qd: ArrayLike, state: Any = None
-    ) -> np.ndarray:
+    def control(self, time: float, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         """Return the joint forces of plan and feedback at a time, (nv,) [N·m | N].
 
             tau = tau_k + K_k dx,   dx = (q (-) q_plan(time), qd - qd_plan(time))
 
-        The planned state is the one of `state`. Bounds are not applied.
+        Bounds are not applied.
 
         Args:
             time: Time since the start of the plan [s]; before it the first knot holds,
                 after its end the last one.
             q, qd: Measured state, (nq,), (nv,). NaN leads to NaN: it is not tested.
-            state: Result of `state` at this time, where it is known; None: computed.
 
         Raises:
             ShapeError: q or qd has another shape.
             NonFiniteError: The time is NaN.
         """
-        k, _ = self._knot(time)
-        planned, speed = self.state(time) if state is None else state
         q = one_state("q", q, self.model.nq)
         qd = one_state("qd", qd, self.model.nv)
-        moved = q - planned if self._flat else self.model.difference(planned, q)
-        dx = np.concatenate([moved, qd - speed])
-        return self.tau[k] + self.gains[k] @ dx
+        return self.feedback(self.point(time), q, qd)
+
+    def feedback(self, point: PlanPoint, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return tau + K dx of a point of the plan, (nv,) [N·m | N], as in `control`.
+
+        Args:
+            point: Result of `point`.
+            q, qd: Measured state, arrays of shape (nq,), (nv,), which is not checked.
+        """
+        moved = q - point.q if self._flat else self.model.difference(point.q, q)
+        return point.tau + point.gains @ np.concatenate([moved, qd - point.qd])

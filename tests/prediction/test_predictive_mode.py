@@ -236,7 +236,7 @@ def test_a_stop_that_holds_needs_no_more_plans(monkeypatch):
 def test_an_answer_that_nobody_has_read_is_kept():
     """A job that ends between a look at the answer and the next job is not lost."""
     planner = Planner(lambda job: job, threaded=False)
-    first, second = SimpleNamespace(t=1.0), SimpleNamespace(t=2.0)
+    first, second = (SimpleNamespace(t=t, reason="") for t in (1.0, 2.0))
     planner.submit(first)
     planner._solve = lambda job: never(planner, job)
     planner._run = lambda job: None
@@ -426,18 +426,21 @@ def test_the_guess_of_a_plan_is_the_one_before_moved_on():
     loop.run(0.01)
     loop.send("target_posture", [0.8, -0.6])
     loop.run(0.13)
-    law, jobs = made.control_law, []
-    law._planner._solve = lambda job: (
-        jobs.append(job)
-        or made.control_law.plan.solve(job.q, job.qd, job.guess, job.targets)
-    )
+    law, guesses = made.control_law, []
+    problem = law.plan
+
+    def solve(q, qd, guess, targets):
+        guesses.append(guess)
+        return problem.solve(q, qd, guess, targets)
+
+    law.plan = SimpleNamespace(solve=solve, problem=problem.problem)
     start, plan = law.followed
     law._due = loop.t
     loop.run(CYCLE)
-    knots = round((jobs[0].t - start) / plan.dt)
+    knots = round((law.followed[0] - start) / plan.dt)
     assert knots >= 1
-    np.testing.assert_array_equal(jobs[0].guess.q[:-knots], plan.q[knots:])
-    np.testing.assert_array_equal(jobs[0].guess.tau[-knots:], plan.tau[[-1] * knots])
+    np.testing.assert_array_equal(guesses[0].q[:-knots], plan.q[knots:])
+    np.testing.assert_array_equal(guesses[0].tau[-knots:], plan.tau[[-1] * knots])
 
 
 def test_a_full_turn_of_a_continuous_joint_is_no_error(pendulum):
