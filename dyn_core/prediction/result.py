@@ -225,7 +225,7 @@ class PlanResult(NearAttributes):
         )  # fmt: skip
 
     def state(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the planned position, (nq,), and velocity, (nv,), at a time; see point.
+        """Return the planned position (nq,) and velocity (nv,) at a time, see `point`.
 
         Raises:
             NonFiniteError: The time is NaN.
