@@ -133,26 +133,38 @@ def start(environment, tmp_path):
 
 
 @pytest.fixture
-def ask(until):
-    """Return a function that calls a Trigger of a service and returns the answer.
+def answer(until):
+    """Return a function that sends a request and returns the answer.
 
-    It asks again: a service of a process that was killed seems to be there for a while.
+    It asks again, so that a request must be one that may be served twice: a service of
+    a process that was killed seems to be there for a while, and a first answer may be
+    lost.
     """
-    from std_srvs.srv import Trigger
 
-    def call(watched, name, *nodes):
-        client = watched.client(Trigger, name)
-        until(client.service_is_ready, watched.node, *nodes, expected=name)
-        futures, asked = [client.call_async(Trigger.Request())], [time.monotonic()]
+    def call(client, request, *nodes):
+        until(client.service_is_ready, *nodes, expected=client.srv_name)
+        futures, asked = [client.call_async(request)], [time.monotonic()]
 
         def answered():
             if time.monotonic() > asked[-1] + ANSWER:
                 asked.append(time.monotonic())
-                futures.append(client.call_async(Trigger.Request()))
+                futures.append(client.call_async(request))
             return any(future.done() for future in futures)
 
-        until(answered, watched.node, *nodes, expected=f"the answer of {name}")
+        until(answered, *nodes, expected=f"the answer of {client.srv_name}")
         return next(future.result() for future in futures if future.done())
+
+    return call
+
+
+@pytest.fixture
+def ask(answer):
+    """Return a function that calls a Trigger of a service and returns the answer."""
+    from std_srvs.srv import Trigger
+
+    def call(watched, name, *nodes):
+        client = watched.client(Trigger, name)
+        return answer(client, Trigger.Request(), watched.node, *nodes)
 
     return call
 

@@ -591,7 +591,7 @@ def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until)
     assert "not finite" in nodes["simulator"].output
 
 
-def _check_reset_and_pause(probe, until):
+def _check_reset_and_pause(probe, until, answer):
     """reset goes back to the start; paused it stands."""
     from std_srvs.srv import SetBool, Trigger
 
@@ -599,12 +599,8 @@ def _check_reset_and_pause(probe, until):
           probe.node, expected="falling")  # fmt: skip
     reset = probe.node.create_client(Trigger, "simulator/reset")
     pause = probe.node.create_client(SetBool, "simulator/pause")
-    until(lambda: reset.service_is_ready() and pause.service_is_ready(), probe.node)
-    future = pause.call_async(SetBool.Request(data=True))
-    until(future.done, probe.node, expected="pause")
-    future = reset.call_async(Trigger.Request())
-    until(future.done, probe.node, expected="reset")
-    assert future.result().success
+    assert answer(pause, SetBool.Request(data=True), probe.node).success
+    assert answer(reset, Trigger.Request(), probe.node).success
     probe.states.clear()
     until(lambda: len(probe.states) > 20, probe.node)
     np.testing.assert_array_equal(probe.states[-1].position, START)
@@ -629,7 +625,7 @@ def _check_addresses(pid):
     )  # 127.0.0.1, 239.255.0.1
 
 
-def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
+def test_a_solver_is_swapped_on_a_running_node(start, probe, until, answer):
     """deactivate, cleanup, set, configure, activate through the node's services.
 
     Before, that node falls, stands and is put back; DDS stays on this machine.
@@ -641,7 +637,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
 
     nodes = start([SIMULATOR], _params())
     until(lambda: probe.value("simulator", "forward dynamics") == "aba", probe.node)
-    _check_reset_and_pause(probe, until)
+    _check_reset_and_pause(probe, until, answer)
     _check_addresses(nodes["simulator"].popen.pid)
     change = probe.node.create_client(ChangeState, "simulator/change_state")
     assign = probe.node.create_client(SetParameters, "simulator/set_parameters")
