@@ -549,9 +549,9 @@ class TableNode(FormerTopics):
         try:
             return dyn.solver(name, problem).with_options(**options)
         except dyn.UnsupportedError as error:
-            given = ", ".join(f"{slot}.options.{x}" for x in options)
+            listed = ", ".join(f"{slot}.options.{x}" for x in options)
             raise dyn.UnsupportedError(
-                f"{error}; given are {given}; dyn param delete"
+                f"{error}; given are {listed}; dyn param delete"
                 f" {self.get_fully_qualified_name()} NAME takes one back"
             ) from error
 

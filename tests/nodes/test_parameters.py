@@ -585,7 +585,7 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
 
     node, good = make("simulator", {"forward_dynamics.plugin_name": "aba_loops"})
     name = "forward_dynamics.options.alpha"
-    given, back = Parameter(name, value=7.5), Parameter(name)
+    value, back = Parameter(name, value=7.5), Parameter(name)
 
     def ask(parameter):
         try:
@@ -593,7 +593,7 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
         except Exception as error:  # as the service of parameters does
             return str(error)
 
-    assert ask(given) == ""
+    assert ask(value) == ""
     assert node.trigger_configure() == good, node.failure
     assert node.robot.forward_dynamics.options["alpha"] == 7.5
     for change in (Parameter(name, value=8.5), back):

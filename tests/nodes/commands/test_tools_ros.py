@@ -186,15 +186,17 @@ def _states(run):
     assert "in state inactive is called '4'" in err, err
     status, _, err = run("lifecycle", "set", "computed_torque", "cleanup")
     assert status == 0, err
-    given = ["computed_torque", "inverse_dynamics.options.level"]
-    assert run("param", "set", *given, "2")[1] == "Set parameter successful\n"
-    assert run("param", "get", *given)[1] == "Integer value is: 2\n"
+    option = ["computed_torque", "inverse_dynamics.options.level"]
+    assert run("param", "set", *option, "2")[1] == "Set parameter successful\n"
+    assert run("param", "get", *option)[1] == "Integer value is: 2\n"
     status, _, err = run("lifecycle", "set", "computed_torque", "configure")
-    assert (status, f"dyn param delete /{given[0]} NAME takes" in err) == (1, True), err
-    assert run("param", "delete", *given)[1] == "Delete parameter successful\n"
+    assert (status, f"dyn param delete /{option[0]} NAME takes" in err) == (1, True), (
+        err
+    )
+    assert run("param", "delete", *option)[1] == "Delete parameter successful\n"
     status, _, err = run("param", "delete", "computed_torque", "mode")
     assert (status, "Deleting parameter failed: " in err) == (1, True), err
-    status, _, err = run("param", "set", *given[:1], "inverse_dynamics.opt.level", "2")
+    status, _, err = run("param", "set", *option[:1], "inverse_dynamics.opt.level", "2")
     assert (status, "no parameter of /computed_torque is" in err) == (1, True), err
     run("param", "set", "computed_torque", "require_guard", "true")
     run("param", "set", "computed_torque", "guard_wait", "0.5")
