@@ -107,6 +107,7 @@ CASES = {
     "zero-mimic": ([(LIMIT + "/>", LIMIT + '/><mimic joint="elbow" multiplier="0"/>')],),
     "weak-effort": ([(LIMIT, LIMIT.replace("50", "5"))],),
     "ill-conditioned": ([(ELBOW, ""), ('<mass value="2"/>', '<mass value="1e-12"/>'), (UPPER, moments(1e-12, 1e-12, 1e-12))], {}),
+    "large-armature": ([], ARMATURE | {"armature": {"elbow": 1e5}}),
     "loading": ([(f"<inertia {UPPER}/>", "")],),
     "concentrated-inertia": ([(UPPER, moments(2.8e-4, 2.8e-4, 3.3e-5))],),
     "light-placeholder": ([part(0.001, 0.001, 0.001, 0.001, SMALL_BOX)],),

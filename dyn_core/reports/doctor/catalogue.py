@@ -252,6 +252,14 @@ _CONDITION = FindingKind(
     "Some motion of the named joints meets almost no inertia: give the last links their"
     " masses, or the joints an armature, or lock one.",
 )
+_ARMATURE = FindingKind(
+    "large-armature",
+    WARNING,
+    "A rotor with more inertia than a hundred robots",
+    "Nothing else counts at this joint: accelerations are nearly zero.",
+    "Check the units of armature or of rotors (kg·m²; g·cm² is 1e-7 kg·m²), and the"
+    " ratio of the gear, which counts squared.",
+)
 _LOADING = FindingKind(
     "loading",
     WARNING,
@@ -289,6 +297,7 @@ SEVERE = (
     _ZERO_MIMIC,
     _WEAK,
     _CONDITION,
+    _ARMATURE,
     _LOADING,
 )
 

@@ -279,6 +279,7 @@ def _loops(motions: SampledMotions) -> Iterator[Met]:
 
 MANY_TIMES = 10.0  # ratio to a uniform box from which inertia is improbable
 HEAVIEST, LIGHTEST = 25_000.0, 1.0  # plausible densities of a body [kg/m³]
+HEAVY = 100.0  # maximum of a joint's armature, in inertias of the whole robot
 ROCK = 3000.0  # maximum of mass / reach³ of a whole robot [kg/m³]
 SLACK, SLACK_LENGTH = 0.1, 0.005  # tolerance of a centre: part of the box; [m]
 SMALLEST_REACH = 0.05  # minimum reach for checks relative to it [m]
@@ -458,6 +459,7 @@ def check_joints(robot: RobotFacts) -> Iterator[Met]:
             for code, what in check(joint):
                 yield Met(code, owner, what)
     yield from _units(robot)
+    yield from _rotors(robot)
     yield from _chains(robot)
 
 
@@ -600,6 +602,18 @@ def _units(robot: RobotFacts) -> Iterator[Met]:
         if joint.kind == "prismatic" and LONG < longest < ENDLESS:
             what = f"slides from {low:g} to {high:g} m"
             yield Met("lengths-in-millimetres", f"joint '{joint.name}'", what)
+
+
+def _rotors(robot: RobotFacts) -> Iterator[Met]:
+    """Yield large-armature: more than HEAVY times the robot as a point at its reach."""
+    mass = sum(link.mass for link in robot.links)
+    reach = max(robot.reach, SMALLEST_REACH)
+    for joint in robot.joints:
+        slides = joint.kind == "prismatic"
+        whole = mass if slides else mass * reach * reach
+        if 0.0 < HEAVY * whole < joint.drive[2]:
+            what = f"{joint.drive[2]:.3g} {'kg' if slides else 'kg·m²'}"
+            yield Met("large-armature", f"joint '{joint.name}'", what)
 
 
 def _chains(robot: RobotFacts) -> Iterator[Met]:
