@@ -130,6 +130,7 @@ class Interface:
         inputs, outputs: Ports in the order of the call.
         dtype: float64 or float32.
         finite: Whether inputs and results are checked for NaN and infinity.
+        answers_all: Whether the algorithm answers NaN and infinity itself.
         statuses: Message of each status from 1 on, such as SingularError: joint elbow.
         positions, velocities: Names of the coordinates: joint, or joint.0, joint.1, ...
         position_units, velocity_units: rad, m or 1; see Coordinates.
@@ -169,6 +170,7 @@ class Interface:
     batch_scratch: int = 0
     stack: int = 0
     lanes: int = 0
+    answers_all: bool = False
 
     @property
     def real(self) -> str:
@@ -271,6 +273,7 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
         options_line({**solver.changed_options, **program.recipe.choices}) or "none",
         limits,
         solver.numbered,
+        answers_all=program.signature.answers_all,
     )
 
 

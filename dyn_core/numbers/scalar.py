@@ -79,7 +79,16 @@ class Number:
     def __gt__(self, other: Any) -> Any: return _apply("lt", other, self)
     def __ge__(self, other: Any) -> Any: return _apply("le", other, self)
     def __bool__(self) -> bool: return self.truth()
+    __hash__ = object.__hash__  # of the object: what a number is may be unknown
     # fmt: on
+
+    def __eq__(self, other: Any) -> Any:
+        """Condition self == other, for numbers; other objects are not equal."""
+        return _apply("eq", self, other) if isinstance(other, _NUMBERS) else False
+
+    def __ne__(self, other: Any) -> Any:
+        """Condition self != other, for numbers; other objects are not equal."""
+        return logical_not(self == other)
 
     def refuse(self, *_: Any) -> NoReturn:
         """Raise TraceError: a Number cannot become a Python or NumPy number.
@@ -145,6 +154,9 @@ def _objects(x: Any) -> np.ndarray:
     entry = np.empty((), object)
     entry[()] = x.item() if isinstance(x, (np.generic, np.ndarray)) else x
     return entry
+
+
+_NUMBERS = (Number, int, float, complex, np.number, np.bool_)
 
 
 def _apply(op: str, a: Any, b: Any) -> Any:
@@ -219,10 +231,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def equal(a: Any, b: Any) -> Any:
-    """Condition a == b of two numbers; == compares the identity of traced numbers.
-
-    It is a bool, or a Number if one of them is a Number.
-    """
+    """Condition a == b of two numbers: a bool, or a Number if one of them is one."""
     return _dispatch("eq", a, b)
 
 

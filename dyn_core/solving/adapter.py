@@ -39,6 +39,7 @@ _BY_BODY = ("position", "velocity", "joint_force", "wrenches")
 # Modules whose frames are skipped when an error names the line of an algorithm.
 _BELOW = (
     *("dyn_core.numbers", "dyn_core.spatial", "dyn_core.model", "dyn_core.engines"),
+    "dyn_core.errors",
     __name__,
 )
 
@@ -165,6 +166,8 @@ class Adapter:
             with named_errors(self.name):
                 result = _JOIN[port.kind](model, result)
         if port.kind == "joint_force":
+            if isinstance(result, (list, tuple)):
+                result = Vector(result)
             if not hasattr(result, "__len__") or len(result) != model.nv:
                 wanted = f"{model.nv} numbers"
                 raise ShapeError(f"{self.name}: {port.name}", wanted, _count(result))

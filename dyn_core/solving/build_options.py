@@ -61,9 +61,10 @@ def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[st
         if isinstance(value, Required):
             if model is None:
                 continue
-            known = ", ".join(getattr(model, "frame_names", ())) or "see its help page"
+            links = getattr(model, "frame_names", ()) if "link" in value.meaning else ()
+            known = f"valid: {', '.join(links)}" if links else "see its help page"
             raise UnsupportedError(
-                f"{solver.name}: give {key}=, {value.meaning}; valid: {known}"
+                f"{solver.name}: give {key}=, {value.meaning}; {known}"
             )
         if key in chosen or key in solver.changed_options:
             value = read_option(solver, model, key, value)

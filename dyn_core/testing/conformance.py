@@ -291,22 +291,29 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         passed = len(findings) - len(bad) - len(zeros)
         verdict = f"{passed} of {len(findings)} laws hold"
         verdict += f"; only zeros in {', '.join(zeros)}" if zeros else ""
-        if findings[0].law == refuses_in_words.__name__:
+        refuses = findings[0].law == refuses_in_words.__name__
+        if refuses:
             verdict = solver.refusal(model) or verdict
         yield f"{solver.name} on {model.name} ({engine}): {verdict}"
         yield from (f"  {finding}" for finding in bad)
-        if bad and isinstance(model, Model) and (said := _special_joints(model)):
+        if bad and refuses:
+            yield "  a refusal names a joint or body, as 'joint1', and says 'valid: '"
+        elif bad and isinstance(model, Model) and (said := _special_joints(model)):
             yield f"  {said}"
 
 
 def _special_joints(model: Model) -> str:
-    """Return a sentence on a robot's rotors and joints with cJ, often forgotten."""
+    """Return a sentence on what is often forgotten: rotors, cJ, joints that follow."""
     rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
     varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
     kinds = sorted({joint.kind for joint in varying})
-    if not (rotors or kinds):
-        return ""
-    return (
-        f"{model.name} has rotor inertia (model.armature) at {rotors} joints, and axes"
-        f" that vary (joint.cJ) in joints of type {', '.join(kinds) or 'none'}"
+    led = ", ".join(map(repr, model.followers))
+    facts = (
+        f"rotor inertia (model.armature) at {rotors} joints" if rotors else "",
+        f"axes that vary (joint.cJ) in joints of type {', '.join(kinds)}"
+        if kinds
+        else "",
+        f"joints that follow others (mimic; cluster_joints): {led}" if led else "",
     )
+    listed = "; ".join(filter(None, facts))
+    return f"{model.name} has {listed}" if listed else ""

@@ -41,9 +41,13 @@ def _check(arguments: argparse.Namespace) -> int:
     names = registry.names(references=True)
     asked = arguments.name.removesuffix(".py")
     owners = {asked, normalized(asked)}
+    origins = {n: registry.solver(n).origin for n in names}
     wanted = [n for n in names if n == arguments.name] or [
-        n for n in names if not owners.isdisjoint(_owners(registry.solver(n).origin))
+        n for n, origin in origins.items() if not owners.isdisjoint(_owners(origin))
     ]
+    if not wanted and asked != arguments.name:  # a file of a package
+        files = {n: Path(_file(origin)).name for n, origin in origins.items()}
+        wanted = [n for n in names if files[n] == Path(arguments.name).name]
     if not wanted:
         failures = [
             str(f) for f in registry.failures if any(x in str(f) for x in owners)
@@ -58,7 +62,7 @@ def _check(arguments: argparse.Namespace) -> int:
             )
         registry.solver(arguments.name)
     if asked != arguments.name and os.path.isfile(arguments.name):
-        _check_file(arguments.name, [registry.solver(n).origin for n in wanted])
+        _check_file(arguments.name, [origins[n] for n in wanted])
     if arguments.engine not in ENGINES:
         raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
     models = [
@@ -81,15 +85,20 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_file(name: str, origins: Iterable[str]) -> None:
     """Refuse a file that has other content than an installed plugin: PluginError."""
-    for _, module, _ in map(_owners, origins):
-        loaded = getattr(sys.modules.get(module), "__file__", None)
+    for origin in origins:
+        loaded = _file(origin)
         same = Path(name).name != Path(loaded or name).name  # of another module's file
         if not same and loaded and Path(loaded).read_bytes() != Path(name).read_bytes():
             raise PluginError(
                 f"{name} is not what is installed, which is {loaded}; valid:"
                 f" `pip install -e .` in the folder of {name}, or dyn check-plugin"
-                f" {module} for the installed one"
+                f" {_owners(origin)[1]} for the installed one"
             )
+
+
+def _file(origin: str) -> str:
+    """Return the file of the module of an origin, "" where it has none."""
+    return getattr(sys.modules.get(_owners(origin)[1]), "__file__", None) or ""
 
 
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:

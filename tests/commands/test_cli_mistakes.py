@@ -502,6 +502,13 @@ def test_options_of_solvers_have_plain_digits():
     """Text that Python alone takes for a number stays text, which the solver refuses."""
     typed = SimpleNamespace(option=["a=1_0", "b=10", "c=1e1,٣"])
     assert read_options(typed) == {"a": "1_0", "b": 10, "c": [10.0, "٣"]}
+    typed = SimpleNamespace(option=["a=True", "b=false", "c=[False,true]", "d=TRUE"])
+    assert read_options(typed) == {
+        "a": True,
+        "b": False,
+        "c": [False, True],
+        "d": "TRUE",
+    }
 
 
 def test_a_long_period_is_warned_of(capsys):

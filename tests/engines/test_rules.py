@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.authoring import TracedSolver, Vector
 from dyn_core.engines.graph.graph import Graph, Node, Region, run_loop
 from dyn_core.engines.graph.passes import Builder, prune
 from dyn_core.engines.graph.source import compile_graph
@@ -23,7 +24,7 @@ from dyn_core.numbers.scalar import (
     sin,
     where,
 )
-from dyn_core.problems import Port
+from dyn_core.problems import GRAVITY_FORCE, Port
 
 X, Y = "%0 = input 0", "%1 = input 1"
 AB = (X, Y, "%2 = lt %0, %1")  # a comparison, the condition of the rules of truths
@@ -278,6 +279,28 @@ def test_what_is_no_number_is_refused():
         "%0 = const 0.5", "%1 = const True", "return %0, %1",
     ]  # fmt: skip
     assert not isinstance(trace(lambda x: [1], 1).nodes[0].data, Number)
+
+
+@pytest.mark.parametrize("engine", ["plain", "graph"])
+def test_equality_of_values_is_a_condition(engine, shipped):
+    """In `where` as written; a branch on it is refused, as on x > 0: it was by object."""
+    arm = shipped["two_link"]
+
+    def build(rule):
+        made = TracedSolver("equality", GRAVITY_FORCE, rule, by_joint=False)
+        return made.build(arm, engine=engine)
+
+    q = np.array([0.0, 2.0])
+    moved = build(lambda model, q: Vector([where(x == 0, 5.0, x) for x in q]))
+    np.testing.assert_array_equal(moved(q), [5.0, 2.0])
+    moved = build(lambda model, q: [where(x != 2.0, 5.0, x) for x in q])
+    np.testing.assert_array_equal(moved(q), [5.0, 2.0])
+    other = build(lambda model, q: [7.0 if x == None else x for x in q])  # noqa: E711
+    np.testing.assert_array_equal(other(q), q)
+    for rule in (lambda x: x == 0, lambda x: x != 0, lambda x: x in (0, 1)):
+        if engine == "graph":
+            with pytest.raises(dyn.TraceError, match="truth of a traced value"):
+                build(lambda model, q, r=rule: [1.0 if r(x) else x for x in q])(q)
 
 
 def test_a_loop_returns_its_state():

@@ -255,13 +255,16 @@ def test_a_cycle_has_its_statuses_and_faults_beside_it(tmp_path):
     names = fault_names(arm)
     prefix = result.interface.prefix
     text = (tmp_path / f"{prefix}_README.md").read_text("utf-8")
-    assert "\nEach status: 0 drives, 1 waits, " in text
-    assert f"\nEach fault: 1 {names[0]}, 2 {names[1]}, " in text
+    assert "\nEach report status: 0 drives, 1 waits, " in text
+    assert f"\nEach report fault: 1 {names[0]}, 2 {names[1]}, " in text
     assert f", {len(names)} {names[-1]}.\n" in text
+    header = (tmp_path / f"{prefix}.h").read_text("utf-8")
+    assert " * Each report status: 0 drives, 1 waits, " in header
+    assert "answers inputs with NaN or" in header and "Inputs are not" not in header
     facts = json.loads((tmp_path / f"{prefix}.json").read_text("utf-8"))
     numbered = facts["interface"]["numbered"]
-    assert numbered["status"]["6"] == "stopped"
-    assert list(numbered["fault"].values()) == list(names)
+    assert numbered["report status"]["6"] == "stopped"
+    assert list(numbered["report fault"].values()) == list(names)
 
 
 @pytest.mark.full

@@ -16,7 +16,15 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.authoring import ContactSolver, Force, Motion, TracedSolver, cross
+from dyn_core.authoring import (
+    ContactSolver,
+    Force,
+    Motion,
+    Required,
+    TracedSolver,
+    Vector,
+    cross,
+)
 from dyn_core.errors import nearest, unknown_name
 from dyn_core.problems import GRAVITY_FORCE, INVERSE_DYNAMICS
 from dyn_core.sharing import once
@@ -937,6 +945,7 @@ def test_a_law_that_fails_names_rotors_and_axes_that_vary(shipped):
     said = [x for x in lines if "rotor inertia (model.armature) at" in x]
     assert f"{robot.name} has" in said[0]
     assert re.search(r"axes that vary \(joint.cJ\) in joints of type planar", said[0])
+    assert "follow others (mimic; cluster_joints): 'finger_a_joint'" in said[0]
     whole = list(conformance.report(dyn.solver("rnea_spatial"), [robot], "graph"))
     assert not any("rotor" in x for x in whole)
 
@@ -949,6 +958,46 @@ def test_a_law_that_fails_names_rotors_and_axes_that_vary(shipped):
     plain = list(conformance.report(wrong, [shipped["arm7"]], "graph"))
     assert any("FAIL" in x for x in plain)
     assert not any("arm7 has" in x for x in plain)
+
+
+def test_a_refusal_that_is_no_sentence_is_told_what_it_lacks(shipped):
+    """Which joint, and what would be valid."""
+    arm = shipped["two_link"]
+    for why, good in (("joint1 follows", False), ("'joint1' turns; valid: none", True)):
+        made = TracedSolver("few", GRAVITY_FORCE, _zero, supports=_only(why))
+        lines = list(conformance.report(made, [arm], "graph"))
+        assert any("names a joint or body, as 'joint1'" in x for x in lines) != good
+
+
+def _only(why):
+    """Return a function that refuses one robot, for this reason."""
+    return lambda model: why if model.name == "two_link" else None
+
+
+def _zero(model, q):
+    return Vector.zeros(model.nv)
+
+
+def test_what_authors_forget_is_told_with_their_line(shipped):
+    """A required number has no list of links; a misspelt attribute is their line."""
+    arm = shipped["two_link"]
+
+    def gained(model, q, gain):
+        return [gain * x for x in q]
+
+    made = TracedSolver("gained", GRAVITY_FORCE, gained, by_joint=False,
+                        options={"gain": Required("the gain [1]")})  # fmt: skip
+    with pytest.raises(dyn.UnsupportedError, match=r"gain \[1\]; see its help page$"):
+        made.build(arm)
+    np.testing.assert_array_equal(made.build(arm, gain=2.0)(np.ones(2)), [2.0, 2.0])
+
+    def misspelt(model, q):
+        return model.agrav
+
+    with pytest.raises(
+        dyn.TraceError, match=rf"'a_grav'.* at {re.escape(__file__)}:\d+, in misspelt"
+    ):
+        TracedSolver("misspelt", GRAVITY_FORCE, misspelt).build(arm)(np.ones(2))
 
 
 def test_names_of_the_page_for_authors_exist(shipped):
@@ -1061,6 +1110,15 @@ def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
     assert "filed_dyn.py is not what is installed, which is /" in said
     (here / "filed_dyn.py").write_bytes((tmp_path / "filed_dyn.py").read_bytes())
     assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 0
+    module = types.ModuleType("filed_dyn.inside")  # of a package
+    module.__file__ = str(tmp_path / "inside.py")
+    monkeypatch.setitem(sys.modules, "filed_dyn.inside", module)
+    mine = loaded.solver("my_gravity")
+    monkeypatch.setattr(mine, "origin", mine.origin.replace("dyn)", "dyn.inside)"))
+    for folder in (tmp_path, here):
+        (folder / "inside.py").write_text("")
+    assert cli.main(["check-plugin", "inside.py", "--robot", "two_link"]) == 0
+    assert "1 solver, 1 robot: 0 laws broken" in capsys.readouterr().out
     assert cli.main(["check-plugin", "other_dyn.py"]) == 1
     said = capsys.readouterr().err
     assert "pip install -e ." in said

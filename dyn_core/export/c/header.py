@@ -35,6 +35,10 @@ _NOT_FINITE = (
     "Inputs are not checked: with NaN in them outputs may or may not be NaN (exported"
     " with checked=True they are)."
 )
+_ANSWERED = (
+    "The algorithm answers inputs with NaN or infinity itself, by finite outputs, and"
+    " its status is 0: the output report says what it did."
+)
 _USE = """\
 Use, in C99, C11 and C++:
 
@@ -102,6 +106,9 @@ def _about(x: Interface, exact: bool) -> str:
                 f"{port.c_name}{shape}{unit}: {port.meaning or port.name}", _WIDTH,
                 initial_indent="  ", subsequent_indent="      ",
             )  # fmt: skip
+    for what, names in x.numbered.items():
+        numbers = [f"{k} {name}" for k, name in names.items()]
+        lines += _wrapped(f"Each {what}: ", numbers, "      ")
     lines += [*_coordinates(x), "", *_use(x).splitlines(), ""]
     lines.append("SI units, matrices row-major, quaternions (x, y, z, w).")
     how = "the bits" if exact else "not the bits (multiply-adds round twice here)"
@@ -160,7 +167,8 @@ def _use(x: Interface) -> str:
 
 
 def _rules(x: Interface) -> str:
-    finite = (_FINITE if x.finite else _NOT_FINITE).format(macro=x.macro)
+    finite = _ANSWERED if x.answers_all else _FINITE if x.finite else _NOT_FINITE
+    finite = finite.format(macro=x.macro)
     parts = [
         rule.format(prefix=x.prefix, macro=x.macro, alignment=ALIGNMENT, finite=finite)
         for rule in _RULES

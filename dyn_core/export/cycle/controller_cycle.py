@@ -265,8 +265,8 @@ def control_cycle(
     program = made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
     made.changed_options = changed  # headers of an export tell them
     made.numbered = {
-        "status": dict(enumerate(STATUS)),
-        "fault": dict(enumerate(fault_names(model), 1)),
+        "report status": dict(enumerate(STATUS)),
+        "report fault": dict(enumerate(fault_names(model), 1)),
     }
     return program
 

@@ -309,12 +309,12 @@ def _read(text: str) -> Any:
     """Return the value of an option: a bool, int, float or text, or a list of those.
 
     Text with a comma, or that begins with a bracket, is a list, in which empty entries
-    are left out; only "true" and "false" are bools.
+    are left out; "true", "false", "True" and "False" are bools.
     """
     if text[:1] == "[" or "," in text:
         return [_read(x) for part in text.strip("[]").split(",") if (x := part.strip())]
-    if text in ("true", "false"):
-        return text == "true"
+    if text in ("true", "false", "True", "False"):
+        return text.lower() == "true"
     for kind in (int, float):
         with suppress(ValueError):
             cell_number(text)  # refuses 1_0
