@@ -167,9 +167,14 @@ class SampledGains:
     ) -> GainBound:
         """Return the GainBound of one gain (p, d or i) of a joint; arrays are (nv,)."""
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
+        # Their bound is one of all joints together, of which one is named.
+        all_of_them = ""
+        if gain == "d" and self.stiff and np.count_nonzero(self.d) > 1:
+            share = 0.9 / float(ratio[j])
+            all_of_them = f", or all velocity gains times {share:.2g}"
         text = (
             f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"
-            f" {most:.4g} {UNITS[self.stiff][gain]}, where states come each {T:.4g} s:"
+            f" {most:.4g} {UNITS[self.stiff][gain]}{all_of_them}, where states come each {T:.4g} s:"
             " sampled beyond it the joint is unstable"
         )
         return GainBound(joint, gain, value, most, float(ratio[j]), text)

@@ -335,6 +335,7 @@ class TracedSolver(Solver):
         if not self.source and "Source:" in doc:
             tail = doc[doc.index("Source:") + 7 :].strip()
             self.source = " ".join(tail.split("\n\n")[0].split())
+        check_names(f"{self.name}: fills: no slot", self.fills, list(self.slots))
         if isinstance(self.signature, Signature):  # else the registry refuses it
             _check_parameters(self)
 
@@ -472,7 +473,7 @@ class TracedSolver(Solver):
         """
         if isinstance(what, str):
             if self.lookup is None:
-                name = wanted.name if what == AUTO else what
+                name = wanted.name if what == AUTO else f"SOLVER_OF_{wanted.name}"
                 why = f"no plugin offers {self.name}; valid: dyn.solver('{name}')"
                 raise SignatureError(f"{self.name}: slot {slot} is '{what}', but {why}")
             what = self.lookup(what, wanted)

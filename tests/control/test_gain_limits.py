@@ -111,6 +111,15 @@ def test_stiff_gains_are_judged_with_all_joints_together(seed):
         assert (gains.beyond(T) == []) is good
     (fault,) = gains.beyond(T)
     assert fault.bound == pytest.approx(fault.value / 1.001)
+    assert (
+        "1/s" not in fault.text and ", or all velocity gains times 0.9," in fault.text
+    )
+    far = SampledGains(tuple("abcd"), zero, 7.0 * d, zero, zero, True, H)
+    share = re.search(r"gains times (\S+),", far.beyond(T)[0].text)[1]
+    smaller = SampledGains(
+        tuple("abcd"), zero, float(share) * far.d, zero, zero, True, H
+    )
+    assert smaller.beyond(T) == []
 
 
 def test_sentences_name_joint_bound_and_period():

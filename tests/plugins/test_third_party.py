@@ -991,6 +991,12 @@ def test_what_authors_forget_is_told_with_their_line(shipped):
         made.build(arm)
     np.testing.assert_array_equal(made.build(arm, gain=2.0)(np.ones(2)), [2.0, 2.0])
 
+    with pytest.raises(
+        dyn.UnsupportedError, match="fills: no slot rneaa; did you mean"
+    ):
+        TracedSolver("filled", GRAVITY_FORCE, lambda model, q, rnea: q,
+                     slots={"rnea": INVERSE_DYNAMICS}, fills={"rneaa": "auto"})  # fmt: skip
+
     def misspelt(model, q):
         return model.agrav
 
