@@ -174,8 +174,8 @@ class SampledGains:
             all_of_them = f", or all velocity gains times {share:.2g}"
         text = (
             f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"
-            f" {most:.4g} {UNITS[self.stiff][gain]}{all_of_them}, where states come each {T:.4g} s:"
-            " sampled beyond it the joint is unstable"
+            f" {most:.4g} {UNITS[self.stiff][gain]}{all_of_them}, where states come"
+            f" each {T:.4g} s: sampled beyond it the joint is unstable"
         )
         return GainBound(joint, gain, value, most, float(ratio[j]), text)
 

@@ -220,13 +220,12 @@ class ControllerSettings:
         """
         self.carried.check(payload)
 
-    def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
+    def check_sampling(
+        self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray, present: Any = None
+    ) -> None:
         """Raise a SettingError if sampling makes gains unstable; here never.
 
-        A subclass that knows the period of the states overrides it.
-
-        Args:
-            kp, kd, ki: Gains, (nv,) each.
+        A subclass that knows the period of the states overrides it: see its arguments.
         """
 
     def _last_state(self) -> np.ndarray | None:
@@ -245,8 +244,8 @@ class ControllerSettings:
                 the class.
 
         Raises:
-            SettingError: A gain is invalid or beyond its stability bound, or ki has no
-                integral_limit; no gain is then changed.
+            SettingError: A gain is invalid or beyond its stability bound, and further
+                than now, or ki has no integral_limit; no gain is then changed.
         """
         gains, integral = self.check_gains(kp, kd, ki, integral_limit)
         before = getattr(self, "integral", None)
@@ -254,7 +253,7 @@ class ControllerSettings:
             integral.part = np.clip(before.part, -gains[3], gains[3])
             integral.last = before.last
         self.kp, self.kd, self.ki, self.integral_limit = gains
-        self.integral = integral
+        self.integral, self.judged = integral, False
 
     def check_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
@@ -270,8 +269,8 @@ class ControllerSettings:
 
         Raises:
             SettingError: A gain is negative, not finite, beyond its stability bound at
-                the measured period of the states (control.gain_limits), or ki has no
-                integral_limit.
+                the measured period of the states (control.gain_limits) and further than
+                now, or ki has no integral_limit.
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki
@@ -279,5 +278,6 @@ class ControllerSettings:
         names = ("kp", kp), ("kd", kd), ("ki", ki), ("integral_limit", limit)
         gains = [checked_gains(name, value, nv) for name, value in names]
         integral = Integral(gains[2], gains[3])
-        self.check_sampling(*gains[:3])
+        present = (self.kp, self.kd, self.ki) if hasattr(self, "kp") else None
+        self.check_sampling(*gains[:3], present)
         return gains, integral

@@ -85,7 +85,9 @@ class Laws(ControllerSettings):
         """Return the position of the last state, (nv,); None without one."""
         return self.samples.q if self._has_state else None
 
-    def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
+    def check_sampling(
+        self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray, present: Any = None
+    ) -> None:
         """Raise a SettingError if the period of the states makes gains or law unstable.
 
         The period is `period`, else the mean period so far: then values are refused
@@ -93,6 +95,9 @@ class Laws(ControllerSettings):
 
         Args:
             kp, kd, ki: Gains, (nv,).
+            present: kp, kd and ki of now, if the others are to replace them: those that
+                are no further beyond their bounds than these pass, as one joint is
+                mended after the other. None: none.
         """
         period, share = self.period, 1.0
         if period is None:
@@ -100,6 +105,11 @@ class Laws(ControllerSettings):
         if not period:
             return
         beyond = self.sampled_gains(kp, kd, ki).beyond(period, share)
+        if beyond and present is not None:
+            before: dict[str, float] = {}
+            for row in self.sampled_gains(*present).beyond(period, share):
+                before[row.gain] = max(row.share, before.get(row.gain, 0.0))
+            beyond = [x for x in beyond if not x.share <= before.get(x.gain, 0.0)]
         if beyond:
             raise SettingError(beyond[0].text, f"k{beyond[0].gain}")
         self.control_law.check_sampling(period, share)

@@ -240,6 +240,34 @@ def test_gains_set_before_states_are_judged_before_the_first_torque(
     assert controller.stopped is None
 
 
+def test_gains_are_mended_one_joint_after_the_other(arm, period):
+    """Less far beyond the bounds passes, further does not; none drives before all hold.
+
+    Each was refused because of the other joint.
+    """
+    controller = Controller(arm, 400.0, 20.0, mode="impedance", engine="graph")
+    assert not _drive(controller, 10).any()
+    assert controller.stopped.cause == "gains"
+    kd, drove = np.full(7, 20.0), []
+    for joint in (6, 4, 5, 2):
+        with pytest.raises(dyn.SettingError, match="velocity gain d"):
+            controller.set_gains(400.0, 1e3)
+        kd[joint] = 0.4
+        controller.set_gains(400.0, kd)
+        controller.reset_stop()
+        good = not controller.sampled_gains(
+            400.0 * np.ones(7), kd, controller.ki
+        ).beyond(T)
+        drove.append(_drive(controller, 5, since=0.1 + 0.1 * joint).any())
+        assert drove[-1] == good
+    assert not drove[0]
+    controller.set_gains(1.0, 0.4)
+    controller.reset_stop()
+    assert _drive(controller, 5, since=0.9).any()
+    with pytest.raises(dyn.SettingError, match="velocity gain d"):
+        controller.set_gains(1.0, 20.0)
+
+
 def test_a_slower_source_is_judged_anew(arm, period):
     """Gains for 500 Hz are none for 5 Hz: after a reset the period is another one."""
     controller = Controller(arm, 400.0, 40.0, engine="graph")
