@@ -245,25 +245,23 @@ def test_gains_are_mended_one_joint_after_the_other(arm, period):
 
     Each was refused because of the other joint.
     """
-    controller = Controller(arm, 400.0, 20.0, mode="impedance", engine="graph")
+    controller = Controller(arm, 400.0, 60.0, mode="impedance", engine="graph")
     assert not _drive(controller, 10).any()
     assert controller.stopped.cause == "gains"
-    kd, drove = np.full(7, 20.0), []
-    for joint in (6, 4, 5, 2):
+    kd, drove = np.full(7, 60.0), []
+    for turn, joint in enumerate((6, 4, 5, 2), 1):
         with pytest.raises(dyn.SettingError, match="velocity gain d"):
             controller.set_gains(400.0, 1e3)
         kd[joint] = 0.4
         controller.set_gains(400.0, kd)
         controller.reset_stop()
-        good = not controller.sampled_gains(
-            400.0 * np.ones(7), kd, controller.ki
-        ).beyond(T)
-        drove.append(_drive(controller, 5, since=0.1 + 0.1 * joint).any())
-        assert drove[-1] == good
+        drove.append(_drive(controller, 5, since=0.01 + 0.01 * turn).any())
+        gains = controller.sampled_gains(controller.kp, kd, controller.ki)
+        assert drove[-1] == (not gains.beyond(T))
     assert not drove[0]
     controller.set_gains(1.0, 0.4)
     controller.reset_stop()
-    assert _drive(controller, 5, since=0.9).any()
+    assert _drive(controller, 5, since=0.06).any()
     with pytest.raises(dyn.SettingError, match="velocity gain d"):
         controller.set_gains(1.0, 20.0)
 
