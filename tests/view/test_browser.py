@@ -7,6 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.show import show
 
 pytest.importorskip("viser", reason="viser is not installed (extra view)")
 from chromium import HeadlessBrowser, chromium, until  # noqa: E402
@@ -70,3 +71,20 @@ def test_a_slider_moves_the_robot_in_the_browser():
         assert (before != after).sum() > 0.5 * before.sum()
         others = np.delete(np.arange(7), 1)
         assert viewer.state[others] == pytest.approx(viewer.scene.start()[others])
+
+
+@pytest.mark.timeout(600)
+def test_the_page_of_a_run_stays_in_sight(tmp_path):
+    """Also at each repeat: with an environment map it faded out until that was read.
+
+    Needs --full, as above.
+    """
+    arm = dyn.load("arm7")
+    path = tmp_path / "run.html"
+    show(dyn.simulate(arm, duration=0.5)).save(path)
+    canvas = "document.querySelector('canvas[data-engine]')"
+    opacity = f"getComputedStyle({canvas}).opacity"
+    with HeadlessBrowser(path.as_uri(), 800, 600) as browser:
+        browser.wait_for(f"{canvas} != null")
+        _picture(browser)
+        assert {browser.evaluate(opacity) for _ in range(200)} == {"1"}

@@ -98,6 +98,10 @@ class NotebookView:
             write_page(path, self.page())
 
 
+# At each repeat viser's player fades out until an environment map is read.
+_IN_SIGHT = "<style>canvas { opacity: 1 !important }</style>"
+
+
 def _page(scene: VisualScene, replay: Replay | None) -> str:
     """Return the HTML page, recorded from a temporary server on this machine.
 
@@ -126,6 +130,6 @@ def _page(scene: VisualScene, replay: Replay | None) -> str:
                 time = float(t)
                 stage.place(replay.poses(time), None, replay.arrows(time))
                 recorder.insert_sleep(1.0 / FPS)
-        return str(recorder.as_html())
+        return str(recorder.as_html()).replace("</head>", f"{_IN_SIGHT}</head>", 1)
     finally:
         stop_server(server)

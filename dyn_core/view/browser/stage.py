@@ -91,7 +91,14 @@ class Stage:
         scene.add_light_directional(
             "/fill", intensity=1.0, position=tuple(view.place - view.target)
         )
-        scene.configure_environment_map("studio", environment_intensity=0.3)
+        # No environment map: a recorded page fades out until it has it, at each repeat.
+        scene.configure_environment_map(None)
+        scene.add_light_hemisphere(
+            "/sky",
+            sky_color=(255, 255, 255),
+            ground_color=(200, 205, 212),
+            intensity=1.0,
+        )
         scene.set_background_image(_sky(), format="png")
         step = grid_step(view.size)
         scene.add_grid(
