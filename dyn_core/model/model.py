@@ -472,7 +472,7 @@ class Model(Immutable, Tree, System):
     ) -> np.ndarray:
         """Return q (nq,) with given positions by joint name; other joints are neutral.
 
-        Loops are not closed.
+        Loops are not closed. Angles that look like degrees are a ModelWarning.
 
         Args:
             joints: Positions by name [rad | m], of joints with one coordinate;
@@ -500,7 +500,7 @@ class Model(Immutable, Tree, System):
     ) -> np.ndarray:
         """Return qd (nv,) with given velocities by joint name; others are zero.
 
-        Loops are not considered.
+        Loops are not considered. 5 times the velocity limit is a ModelWarning.
 
         Args:
             joints: Velocities by name [rad/s | m/s], of joints with one coordinate;

@@ -44,6 +44,7 @@ from typing import Any
 from dyn_core import robots
 from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
+from dyn_core.model.checks.robots import DEEP, HINGES, TURNED, excess, turns
 from dyn_core.model.description import Description, JointSpec, Mimic, PointSpring
 from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.frames import PLACE
@@ -237,6 +238,7 @@ def apply(description: Description, extras: Extras) -> Description:
     content, source = read_yaml(extras, "sidecar", "extras")
     data = SIDECAR.read(source, {} if content is None else content)
     builder = DescriptionBuilder.of(description)
+    doubts: tuple[str, ...] = ()
     for section in ("joints", "armature", "rotors", "springs"):
         for name in data.get(section, ()):
             builder.joint_of(name, f"{source}: {section}")
@@ -247,6 +249,12 @@ def apply(description: Description, extras: Extras) -> Description:
         for name in data.get(section, ()):
             _refuse_fixed(f"{source}: {section}", builder.joint_of(name, source))
     for name, value in data.get("armature", {}).items():
+        if "armature" in data.get("joints", {}).get(name, {}):
+            raise ModelError(
+                f"{source}: the armature of joint '{name}' is there twice, in joints:"
+                f" {name} and in armature; valid: one of them",
+                name,
+            )
         builder.change(name, armature=value)
     for name, entry in data.get("rotors", {}).items():
         if entry["ratio"] == 0.0:
@@ -257,6 +265,7 @@ def apply(description: Description, extras: Extras) -> Description:
         builder.change(name, armature=before + added)
     for name, entry in data.get("springs", {}).items():
         builder.change(name, **entry)
+        doubts += _in_degrees(builder.joint_of(name, source))
     for k, entry in enumerate(data.get("gears", ())):
         for name, rule in _gear(f"{source}: gears[{k}]", entry):
             builder.follow(name, rule, source)
@@ -267,7 +276,25 @@ def apply(description: Description, extras: Extras) -> Description:
         builder.point_springs.append(_point_spring(where, f"spring{k + 1}", entry))
     shape_reader.add_to(builder, data, source)
     sources = (*description.sources, source)
-    return replace(builder.description(), sources=sources)
+    warnings = (*description.warnings, *(f"{source}: {x}" for x in doubts))
+    return replace(builder.description(), sources=sources, warnings=warnings)
+
+
+def _in_degrees(spec: JointSpec) -> tuple[str, ...]:
+    """Return a tuple with a sentence if a spring's rest looks like degrees.
+
+    Rest beyond the limits preloads a spring: of a hinge, more than a turn is asked for
+    there, and without a limit more than two turns.
+    """
+    if spec.kind not in HINGES or not isinstance(x := spec.rest, float):
+        return ()
+    beyond = max(spec.lower - x, x - spec.upper)
+    if beyond > DEEP and abs(x) > 2 * math.pi:
+        return (excess("rest", "the rest", spec.name, x, beyond, False),)
+    free = math.isinf(spec.upper if x > 0 else spec.lower)
+    if free and abs(x) > TURNED:
+        return (turns("rest", "the rest", spec.name, x),)
+    return ()
 
 
 def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:

@@ -253,7 +253,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     """Return the motion of an NPZ file.
 
     Arrays that are not of the format are series if they have one number for each row;
-    else they are ignored.
+    else they are ignored. A DynWarning names those with the shape of joint values.
 
     Args:
         file: Path.
@@ -284,6 +284,11 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
         for name, array in content.items()
         if array.ndim == 1 and array.dtype.kind in "fiu" and array.shape == t.shape
     }
+    widths = {array.shape[1] for array in columns.values()}
+    for name, array in content.items():
+        if array.shape in {(len(t), width) for width in widths if t.ndim}:
+            unknown = unknown_name("kind of array", name, KINDS)
+            warn(one_line(f"{file}: {unknown}; it is not read"))
     return MotionRecord(
         coordinates, t, **columns, series=series, contacts=contacts, facts=facts,
         notes=notes,

@@ -22,7 +22,7 @@ from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY, STEP
-from dyn_core.recordings.motion import MotionRecord
+from dyn_core.recordings.motion import FORCE_UNITS, MotionRecord
 from dyn_core.recordings.recording import Recording, RowReports, RunSteps
 from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
@@ -126,6 +126,7 @@ def row_count(duration: Any, period: float) -> int:
 
 STABLE = 2.785  # rk4 of x' = -k x decays up to this k dt
 FALLEN = 0.3  # a free body that falls less is not told of [m]
+ROUNDING = 1e-9  # share of the largest effort that counts as none
 NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
@@ -414,6 +415,7 @@ def simulate(
     bar.end()
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
     dropped = rows.without_effect(robot.prescribed)
+    dropped += rows.without_motor(robot.prescribed)
     if isinstance(robot, ContactSimulator):
         dropped += robot.fallen() + robot.unsolved()
     else:
@@ -484,6 +486,28 @@ class _RunRecorder:
             f"joint forces of the controller have no effect on {', '.join(lost)}: the"
             " prescribed accelerations are zero here; a loop of accelerate, command"
             " and advance of a Simulator prescribes others",
+        )
+
+    def without_motor(self, prescribed: Sequence[str]) -> tuple[str, ...]:
+        """Return a tuple with a sentence if joints without a motor got forces.
+
+        Joints with a motor are model.active_joints; `prescribed` ones do not count. The
+        tuple is empty if the forces are zero, but for rounding.
+        """
+        if not len(self.tau):
+            return ()
+        model, most = self.model, np.abs(self.tau).max(axis=0)
+        for name in (*model.active_joints, *prescribed):
+            most[model.v_slice(name)] = 0.0
+        k = int(np.argmax(most)) if len(most) else 0
+        if not most.any() or most[k] <= ROUNDING * max(1.0, np.abs(self.tau).max()):
+            return ()
+        labels = coordinates_of(model)
+        unit = FORCE_UNITS[labels.velocity_units[k]]
+        return (
+            f"the controller returned {most[k]:.3g} {unit} for {labels.velocities[k]},"
+            " which has no motor, and it acted; valid: zeros there, or external forces"
+            " for what is no motor's",
         )
 
     def free_fall(self, period: float) -> tuple[str, ...]:

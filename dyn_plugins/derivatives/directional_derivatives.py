@@ -37,6 +37,7 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.dynamics.hybrid import (
     hybrid_from_mask,
+    in_order,
     part_where,
     prescribed_coordinates,
     rotor_forces,
@@ -293,12 +294,13 @@ def directional(name, signature, algorithm, **more):
     """
     hybrid = signature == HD_DIRECTIONAL
     options = {"prescribed": ()} if hybrid else {}
+    order = {"prescribed": in_order} if hybrid else {}
     return Directional(
         name,
         signature,
         algorithm,
         options={**options, "parameter": None, **OPTIONS},
-        valid={"parameter": NAME, **VALID},
+        valid={**order, "parameter": NAME, **VALID},
         sizes=hybrid_sizes if hybrid else sizes,
         by_joint=False,
         **more,

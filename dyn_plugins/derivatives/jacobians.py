@@ -30,7 +30,7 @@ from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
 )
-from dyn_plugins.dynamics.hybrid import prescribed_coordinates, spread
+from dyn_plugins.dynamics.hybrid import in_order, prescribed_coordinates, spread
 from dyn_plugins.dynamics.rnea import body_forces
 
 
@@ -269,7 +269,7 @@ def dyn_solvers():
         slots=slots,
         fills={"hybrid_dynamics": "hybrid_mask", "derivatives": "id_derivatives"},
         options={"prescribed": (), **OPTIONS},
-        valid=VALID,
+        valid={"prescribed": in_order, **VALID},
         sizes=_hybrid_sizes,
         by_joint=False,
     )

@@ -90,25 +90,23 @@ def prescribed_coordinates(model, prescribed):
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2
         if not pair and not isinstance(entry, str):
             raise UnsupportedError(
-                f"hybrid: {shown(entry)} is no joint; valid: its name, or (name, number"
+                f"{shown(entry)} is no joint; valid: its name, or (name, number"
                 " of its coordinate)"
             )
         name, k = entry if pair else (entry, None)
         place = model.v_slice(name)
         if name not in model.joint_names:
             raise UnsupportedError(
-                f"hybrid: joint '{name}' follows another; valid:"
-                f" {', '.join(model.joint_names)}"
+                f"joint '{name}' follows another; valid: {', '.join(model.joint_names)}"
             )
         coordinates = range(place.start, place.stop)
         if k is not None and k not in range(len(coordinates)):
             raise UnsupportedError(
-                f"hybrid: joint '{name}' has coordinates 0 to {len(coordinates) - 1},"
-                f" not {k}"
+                f"joint '{name}' has coordinates 0 to {len(coordinates) - 1}, not {k}"
             )
         for number in coordinates if k is None else [coordinates[k]]:
             if chosen[number]:
-                raise UnsupportedError(f"hybrid: joint '{name}' is prescribed twice")
+                raise UnsupportedError(f"joint '{name}' is prescribed twice")
             chosen[number] = True
     return chosen
 
@@ -130,6 +128,39 @@ def known_coordinates(model, entries):
         prescribed_coordinates(model, entries)
 
 
+def in_order(model, entries):
+    """Check `entries`, joints or coordinates whose order inputs or outputs have.
+
+    Those are in the order of the coordinates: a list in another order would mislead. A
+    set has no order and passes, and so does None. Without a model nothing is checked.
+
+    Raises:
+        UnsupportedError: They are in another order, or an entry is invalid.
+        ModelError: For an unknown, fixed or locked joint.
+    """
+    if model is None or entries is None or isinstance(entries, str):
+        return
+    prescribed_coordinates(model, entries)
+    listed = [] if isinstance(entries, (set, frozenset)) else [*entries]
+
+    def place(entry):
+        name, k = (entry, 0) if isinstance(entry, str) else entry
+        return model.v_slice(name).start + k
+
+    ordered = sorted(listed, key=place)
+    if listed != ordered:
+        listed, ordered = (", ".join(map(str, side)) for side in (listed, ordered))
+        raise UnsupportedError(
+            f"{listed}; valid: in the order of the coordinates: {ordered}"
+        )
+
+
+def known_in_order(model, entries):
+    """Check `entries` as known_coordinates and in_order do; it raises their errors."""
+    known_coordinates(model, entries)
+    in_order(model, entries)
+
+
 def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
     """Return the forces of some joints and the accelerations of the others: O(n).
 
@@ -146,8 +177,8 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
 
     Raises:
         ModelError: In a build, for an unknown, fixed or locked joint in `prescribed`.
-        UnsupportedError: In a build, for a follower, a missing coordinate, or one named
-            twice; see prescribed_coordinates.
+        UnsupportedError: In a build, for a follower, a missing coordinate, one named
+            twice, or another order than that of qd; see prescribed_coordinates.
 
     Source: KIM-2.3 (Table 4).
     """
@@ -230,6 +261,7 @@ def dyn_solvers():
             HYBRID_DYNAMICS,
             hybrid,
             options={"prescribed": ()},
+            valid={"prescribed": in_order},
             sizes=_sizes,
             by_joint=False,
             regrouped=True,

@@ -31,7 +31,8 @@ from dyn_plugins._options import NUMBER
 from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID, FixedForces
 from dyn_plugins.derivatives.jacobians import ByParameters
 from dyn_plugins.dynamics.hybrid import (
-    known_coordinates,
+    in_order,
+    known_in_order,
     part_where,
     prescribed_coordinates,
     spread,
@@ -400,7 +401,7 @@ def dyn_solvers():
                 "paths": (),
                 **OPTIONS,
             },
-            valid=valid,
+            valid={**valid, "prescribed": in_order},
             sizes=_hybrid_sizes,
             by_joint=False,
         ),
@@ -409,7 +410,7 @@ def dyn_solvers():
             LOOP_ID_DERIVATIVES,
             loop_id_derivatives,
             options={"active": None, "residual": 1e-6, "paths": (), **OPTIONS},
-            valid={"active": known_coordinates, "residual": NUMBER, **VALID},
+            valid={"active": known_in_order, "residual": NUMBER, **VALID},
             sizes=_inverse_sizes,
             by_joint=False,
         ),

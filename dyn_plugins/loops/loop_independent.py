@@ -27,7 +27,11 @@ from dyn_core.problems import (
 )
 from dyn_plugins.control.control_laws import position_error, turning_joints
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
+from dyn_plugins.dynamics.hybrid import (
+    known_coordinates,
+    known_in_order,
+    prescribed_coordinates,
+)
 from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loops import motor_coordinates
@@ -139,8 +143,8 @@ def loop_independent_inertia(model, q, independent):
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
             many coordinates as degrees of freedom, else an UnsupportedError when built
             (ModelError for an unknown joint); None: the joints with motors and floating
-            and free_rpy joints, without loops all joints. The order of y is the order
-            of the nv coordinates, not of this list.
+            and free_rpy joints, without loops all joints. Another order than that of
+            the nv coordinates, which y has, is an UnsupportedError, too.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -317,7 +321,7 @@ def dyn_solvers():
     dynamics = {
         "options": {"independent": None},
         "sizes": _independent_sizes,
-        "valid": {"independent": known_coordinates},
+        "valid": {"independent": known_in_order},
         "by_joint": False,
     }
     options = {"independent": None, "active": None}

@@ -42,7 +42,8 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.dynamics.hybrid import (
     hybrid_from_mask,
-    known_coordinates,
+    in_order,
+    known_in_order,
     part_where,
     prescribed_coordinates,
     rotor_forces,
@@ -515,7 +516,7 @@ def dyn_solvers():
                 "residual": 1e-6,
                 "dead_point": "refuse",
             },
-            valid={**DEPENDENT, "residual": NUMBER},
+            valid={**DEPENDENT, "prescribed": in_order, "residual": NUMBER},
             by_joint=False,
             sizes=_hybrid_sizes,
         ),
@@ -532,7 +533,7 @@ def dyn_solvers():
             },
             valid={
                 **DEPENDENT,
-                "active": known_coordinates,
+                "active": known_in_order,
                 "residual": NUMBER,
                 "weight": weight,
             },

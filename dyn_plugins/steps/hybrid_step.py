@@ -10,7 +10,7 @@ from dyn_core.authoring import (
     where,
 )
 from dyn_core.problems import HYBRID_DYNAMICS_MASKED, HYBRID_STEP
-from dyn_plugins.dynamics.hybrid import prescribed_coordinates, spread
+from dyn_plugins.dynamics.hybrid import in_order, prescribed_coordinates, spread
 from dyn_plugins.steps.integration import stop_force
 
 
@@ -75,6 +75,7 @@ def dyn_solvers():
             slots={"hybrid_dynamics": HYBRID_DYNAMICS_MASKED},
             fills={"hybrid_dynamics": "auto"},
             options={"prescribed": (), "limit_stops": False},
+            valid={"prescribed": in_order},
             sizes=_sizes,
             by_joint=False,
             default=True,

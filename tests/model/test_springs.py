@@ -1,6 +1,7 @@
 """Joint forces that the state determines: springs and functions of the user (KIM-S2)."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -203,3 +204,37 @@ def test_options_that_change_nothing_are_refused_in_words():
     ):
         with pytest.raises(dyn.UnsupportedError, match=f"{name}: .*{message}"):
             dyn.solver(name).build(model, **option)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rest", "said"),
+    [
+        ("revolute", 90.0, "is rest in degrees? the rest is beyond the limits of"),
+        ("continuous", -90.0, "-90 rad, -14.3 turns; is rest in degrees?"),
+        ("revolute", 2.5, ""),
+        ("continuous", 6.5, ""),
+        ("prismatic", 90.0, ""),
+    ],
+)
+def test_a_rest_in_degrees_is_asked_for(kind, rest, said):
+    """A spring may be preloaded beyond a limit, but not by turns."""
+    limit = '<limit lower="-1.76" upper="1.76" effort="9" velocity="9"/>'
+    urdf = PENDULUM.replace("continuous", kind).replace("</joint>", f"{limit}</joint>")
+    springs = {"springs": {"j": {"stiffness": 100, "rest": rest}}}
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        issues = dyn.load_urdf(urdf, extras=springs).warnings
+    assert len(issues) == len(issued) == bool(said)
+    assert all(said in x and "extras: " in x and "joint j" in x for x in issues)
+
+
+def test_an_armature_that_is_there_twice_is_refused():
+    """The section won over the joint without a word; a rotor is added to either."""
+    twice = {"joints": {"j": {"armature": 0.1}}, "armature": {"j": 0.15}}
+    said = "extras: the armature of joint 'j' is there twice, in joints: j and in arm"
+    with pytest.raises(dyn.ModelError, match=said):
+        dyn.load_urdf(PENDULUM, extras=twice)
+    rotor = {**twice, "rotors": {"j": {"inertia": 0.2}}}
+    del rotor["armature"]
+    model = dyn.load_urdf(PENDULUM, extras=rotor)
+    assert model.flat("armature").tolist() == pytest.approx([0.3])

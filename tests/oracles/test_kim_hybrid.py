@@ -1,6 +1,7 @@
 """Hybrid dynamics: worked cases A and B, all partitions, extremes, masks, cost."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -124,6 +125,26 @@ def test_bad_partitions_are_refused(prescribed, message):
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     with pytest.raises(dyn.DynError, match=message):
         dyn.solver("hybrid").build(model, prescribed=prescribed)
+
+
+@pytest.mark.parametrize(
+    "solver", ["hybrid", "hybrid_euler", "hd_derivatives", "hd_directional"]
+)
+@pytest.mark.parametrize("entries", ["{}", "({}, 0)"])
+def test_another_order_than_that_of_the_coordinates_is_refused(solver, entries):
+    """Inputs and outputs are in that of the coordinates, whatever the list says."""
+    model, build = dyn.load("arm7"), dyn.solver(solver).build
+    first, third = (
+        name if entries == "{}" else (name, 0) for name in ("joint1", "joint3")
+    )
+    said = (
+        f"{solver}: option prescribed: {third}, {first}; valid: in the order of the"
+        f" coordinates: {first}, {third}"
+    )
+    with pytest.raises(dyn.UnsupportedError, match=re.escape(said)):
+        build(model, prescribed=[third, first], engine="graph")
+    for valid in ([first, third], {third, first}):
+        build(model, prescribed=valid, engine="graph")
 
 
 def test_articulated_inertia_of_a_free_root():

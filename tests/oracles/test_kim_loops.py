@@ -259,6 +259,28 @@ def test_case_f_redundant_and_infeasible(five_bar):
         dyn.solver("loop_inverse_dynamics").build(five_bar, active=["j1"])
 
 
+@pytest.mark.parametrize(
+    ("solver", "option"),
+    [
+        ("loop_inverse_dynamics", "active"),
+        ("loop_id_derivatives", "active"),
+        ("loop_hybrid_dynamics", "prescribed"),
+        ("loop_hd_derivatives", "prescribed"),
+        ("loop_independent_inertia", "independent"),
+        ("loop_independent_bias", "independent"),
+        ("loop_independent_gravity", "independent"),
+    ],
+)
+def test_joints_in_another_order_are_refused(five_bar, solver, option):
+    """The results are in the order of the coordinates, whatever the list says."""
+    said = f"option {option}: j5, j1; valid: in the order of the coordinates: j1, j5"
+    with pytest.raises(dyn.UnsupportedError, match=said):
+        dyn.solver(solver).build(five_bar, **{option: ["j5", "j1"]})
+    # No order shows: the forces of a law are those of all joints.
+    law = dyn.solver("loop_computed_torque")
+    law.build(five_bar, independent=["j5", "j1"], active=["j5", "j1"], engine="graph")
+
+
 def test_redundant_rows_are_named(four_bar):
     """A planar loop closed by a spatial weld has dependent rows: named, or least norm."""
     weld = dyn.make_loop(

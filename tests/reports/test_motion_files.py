@@ -312,6 +312,21 @@ def test_columns_of_an_unknown_kind_are_named(tmp_path, label, word, meant):
     assert len(caught) == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("v", "qd"), ("velocity", "qd"), ("torque", "tau")]
+)
+def test_arrays_of_an_unknown_kind_are_named(tmp_path, word, meant):
+    """As columns of a CSV are; what has another shape is nobody's motion."""
+    t, rows = np.arange(3.0), np.zeros((3, 2))
+    file = tmp_path / "a.npz"
+    more = {"load": t, "picture": np.zeros((3, 5)), "dt": 1.0}
+    np.savez(file, **{"t": t, "q": rows, word: rows, **more})
+    said = f"a.npz: no kind of array is called '{word}'; did you mean '{meant}'"
+    with pytest.warns(DynWarning, match=f"{said}.*it is not read$") as caught:
+        read_motion(file, dyn.load("two_link"))
+    assert len(caught) == 1
+
+
 def test_no_other_columns_are_warned_of(tmp_path):
     """Those of all writers, and what names no joint of the file."""
     text = "t,time,q[joint1],q[joint2],qd[joint1],qd[joint2],load[motor],temp.\n"
@@ -321,8 +336,9 @@ def test_no_other_columns_are_warned_of(tmp_path):
         read_motion(tmp_path / "a.csv", dyn.load("two_link"))
         for name in ("arm7", "every_joint"):
             model = dyn.load(name)
-            write_motion(random_motion(model), tmp_path / "b.csv")
-            read_motion(tmp_path / "b.csv", model)
+            for name in ("b.csv", "b.npz"):
+                write_motion(random_motion(model), tmp_path / name)
+                read_motion(tmp_path / name, model)
     assert not [str(x.message) for x in issued]
 
 

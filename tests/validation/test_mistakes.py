@@ -283,6 +283,45 @@ def test_a_time_is_a_number(shipped, kind):
     assert not robot.paused
 
 
+@pytest.mark.parametrize(
+    ("robot", "joints", "said"),
+    [
+        ("arm7", {"joint4": -90}, "is position in degrees? position is beyond the lim"),
+        ("cart_pole", {"hinge": 90}, "14.3 turns; is position in degrees?"),
+        ("arm7", {"joint4": -2.0}, ""),
+        ("cart_pole", {"hinge": 12.0}, ""),
+    ],
+)
+def test_positions_by_name_in_degrees_are_asked_for(shipped, robot, joints, said):
+    """As a start, a lock and inverse kinematics do."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        shipped[robot].position(joints)
+    assert len(issued) == bool(said)
+    assert all(said in str(x.message) for x in issued)
+
+
+def test_velocities_by_name_in_degrees_are_asked_for(shipped):
+    """Far beyond the limit of the joint."""
+    with pytest.warns(ModelWarning, match=r"is velocity in degrees per second\?"):
+        shipped["arm7"].velocity({"joint1": 90})
+
+
+@pytest.mark.parametrize("world", [None, {"half_spaces": []}])
+def test_joint_forces_without_a_motor_are_reported(shipped, world):
+    """A base that is pushed hovers; rounding and joints with motors say nothing."""
+    model = shipped["quadruped"]
+    push = np.zeros(model.nv)
+    push[5], push[6] = 131.0, 1.0
+    said = "the controller returned 131 N for root_joint.5, which has no motor"
+    with pytest.warns(ModelWarning, match=escape(said)):
+        run = _run(model, lambda t, q, qd: push, world=world)
+    assert [x for x in run.warnings if said in x and "valid: zeros there" in x]
+    push[5] = 1e-12
+    assert _run(model, lambda t, q, qd: push, world=world).warnings == ()
+    assert _run(model, world=world).warnings == ()
+
+
 @pytest.mark.parametrize("world", [None, {}])
 def test_joint_forces_of_a_prescribed_joint_are_reported(shipped, world):
     """They have no effect; without them, or with zeros, there is nothing to say."""

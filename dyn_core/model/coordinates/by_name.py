@@ -8,6 +8,8 @@ import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.model.assembly.tree import Tree
+from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.checks.robots import in_degrees, many_turns, too_fast
 from dyn_core.model.coordinates.configuration_space import neutral
 from dyn_core.validation import ByName, Quantity
 
@@ -28,7 +30,8 @@ def coordinates_by_name(
 ) -> np.ndarray:
     """Return q (nq,) or qd (nv,) from values by joint name.
 
-    Other joints are neutral, or have zero velocity.
+    Other joints are neutral, or have zero velocity. Values that look like degrees are
+    a ModelWarning.
 
     Args:
         tree: Robot.
@@ -72,4 +75,15 @@ def coordinates_by_name(
                     name,
                 )
         result[slices[lead]] = x
+    _ask_for_degrees(tree, what, result)
     return result
+
+
+def _ask_for_degrees(tree: Tree, what: str, values: np.ndarray) -> None:
+    """Issue a ModelWarning if a position, or a velocity, looks like degrees."""
+    if what == "velocity":
+        doubts = [too_fast(tree, what, values, what)]
+    else:
+        doubts = [in_degrees(tree, what, values[None])]
+        doubts.append(many_turns(tree, what, values, what))
+    warn_of(tree.name, [doubt for doubt in doubts if doubt])
