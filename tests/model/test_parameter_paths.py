@@ -251,9 +251,9 @@ def test_every_path_is_an_input_that_gives_the_changed_robot(every, name, engine
             arguments = state[:1] if solver == "crba" else state
             build = dyn.solver(solver).build
             asked = build(model, engine=engine, inputs=[path], **choices)
-            given = asked(*arguments, value.reshape(asked.inputs[-1].shape))
+            actual = asked(*arguments, value.reshape(asked.inputs[-1].shape))
             wanted = build(changed, engine="plain", **choices)(*arguments)
-            assert scaled_error(given, wanted) < 1e-11, (solver, path)
+            assert scaled_error(actual, wanted) < 1e-11, (solver, path)
 
 
 def test_paths_of_loops_are_inputs_and_are_differentiated():
