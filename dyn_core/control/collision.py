@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.law_programs import checked_gains
-from dyn_core.errors import ModelError, SettingError, unknown_name
+from dyn_core.errors import ModelError, SettingError, unknown_name, warn
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import PayloadInput
@@ -36,6 +36,8 @@ from dyn_core.validation import (
     float_array,
     known_keywords,
 )
+
+COARSE = 10.0  # gain times cycle above which the filters are asked about
 
 
 @known_keywords
@@ -407,6 +409,9 @@ def noise_thresholds(
         samples: Number of random positions at which H is evaluated, 1 or more; fixed
             seed. They are uniform within two finite limits, else as of Model.random.
 
+    A DynWarning asks about a gain for which cycles are so long that nothing is
+    filtered, such as with a rate in place of `dt`.
+
     Raises:
         SettingError: A noise is negative, not finite or of the wrong size, or another
             number is out of range.
@@ -426,6 +431,12 @@ def noise_thresholds(
             raise SettingError(str(error), name) from error
     noise = checked_gains("velocity_noise", velocity_noise, model.nv)
     effort = checked_gains("effort_noise", effort_noise, model.nv)
+    if gain * dt > COARSE:
+        warn(
+            f"noise_thresholds: dt {dt:g} s is long for a gain of {gain:g}/s, which"
+            f" filters nothing from {COARSE:g} / gain on; is it a period? valid:"
+            " seconds, such as 0.001"
+        )
     rng = np.random.default_rng(0)
     q = np.array([model.random(rng) for _ in range(samples)])
     inside = np.isfinite(model.lower) & np.isfinite(model.upper)

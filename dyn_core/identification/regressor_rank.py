@@ -65,9 +65,18 @@ class BaseParameters:
         written.
 
         Args:
-            k: Index of the base parameter, from 0; IndexError beyond the last.
+            k: Index of the base parameter, from 0; negative ones count from the end.
             digits: Significant digits of the factors.
+
+        Raises:
+            SettingError: There is no such base parameter, or digits are no number of
+                them.
         """
+        which = Whole(-self.rank, self.rank - 1)
+        for name, value, kind in (("k", k, which), ("digits", digits, Whole())):
+            if not kind.takes(value):
+                valid = kind.valid if self.rank else "none: there is no base parameter"
+                raise SettingError(f"{name} is {shown(value)}; valid: {valid}", name)
         terms = []
         first = self.independent[k]
         row = self.regrouping[k]

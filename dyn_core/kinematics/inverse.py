@@ -59,8 +59,8 @@ class Reached:
         iterations: Number of steps from the start to q.
         seed: Index of the start; 0 is `near` if it was given, else the pool position
             nearest to the pose; higher indices are farther pool positions.
-        reason: Sentence for a position far out of reach, such as one in millimetres,
-            with both distances; "" otherwise.
+        reason: Sentence for a link that no joint moves, or a position far out of reach,
+            such as one in millimetres, with both distances; "" otherwise.
     """
 
     q: np.ndarray
@@ -159,6 +159,15 @@ class InverseKinematics:
         )
         self._still = _still_places(model, frame, fixed)
         self._draw(pool, generator)
+        self._unmoved = ""  # why nothing moves the frame, if so
+        if len(self._still) == model.nq:
+            alone = len(_still_places(model, frame, ())) == model.nq
+            place = ", ".join(f"{x + 0.0:.4g}" for x in self._middle)
+            self._unmoved = (
+                f"no joint moves '{frame}', which stays at ({place}) m in the base"
+                if alone
+                else f"`fixed` has all joints that move '{frame}'"
+            )
 
     def _draw(self, pool: int, rng: np.random.Generator) -> None:
         """Draw the pool, and precompute its terms in the distance to a wanted pose.
@@ -259,7 +268,12 @@ class InverseKinematics:
         return [*array, 0.0, 0.0, 0.0, 1.0]
 
     def _reason(self, pose: np.ndarray) -> str:
-        """Return why no position leads to a pose, (4, 4), far out of reach, else ""."""
+        """Return why no position leads to a pose, (4, 4), else "".
+
+        Nothing moves the frame, or the pose is far out of reach.
+        """
+        if self._unmoved:
+            return self._unmoved
         distance = float(np.linalg.norm(pose[:3, 3] - self._middle))
         if self.part == "orientation" or distance <= FAR * self._reach + 1e-6:
             return ""
@@ -452,8 +466,8 @@ def inverse_kinematics(
     """Return joint positions that bring a link to a pose, inside the joint limits.
 
     A pose out of reach is no error: the result then has `converged` False, and, of a
-    position far out of reach, a `reason`. For many poses build an InverseKinematics
-    once.
+    position far out of reach or a link that no joint moves, a `reason`. For many poses
+    build an InverseKinematics once.
 
     Args:
         model: Robot.

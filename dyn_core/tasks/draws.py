@@ -14,6 +14,8 @@ import numpy as np
 
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.model import Model, parameter_paths
+from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.checks.robots import odd_gravity
 from dyn_core.validation import float_array, known_keywords, shown
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -134,7 +136,8 @@ class PayloadMass:
 def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     """Return the distribution of each parameter path of a robot, ordered as `values`.
 
-    That a distribution has as many entries as its parameter is not checked.
+    That a distribution has as many entries as its parameter is not checked. A
+    ModelWarning asks about gravity that is upwards in every row, or too large.
 
     Args:
         model: Robot.
@@ -172,6 +175,8 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
                 message = f"{one}: low is {draw.low}; valid: at least {lowest:g}"
                 raise ModelError(message, one)
             _check_friction(model, one, draw, numbers)
+            if one == "gravity" and isinstance(draw, Uniform):
+                _ask_about_gravity(model, draw)
             if numbers.any() or not factor:
                 draws[one] = partial(draw.times, numbers) if factor else draw
         if paths and draws.keys().isdisjoint(paths):
@@ -199,6 +204,19 @@ def _check_friction(model: Model, path: str, draw: Any, numbers: np.ndarray) -> 
             f" {asymmetry.max():g}, and would drive the joint; valid: a larger low",
             path,
         )
+
+
+def _ask_about_gravity(model: Model, draw: Uniform) -> None:
+    """Ask about gravity as dyn.load does, if each draw would be asked about, or most.
+
+    Its direction is that of the middle of the bounds, but for the lowest z: a range
+    with rows downwards is meant so.
+    """
+    low, high = (np.atleast_1d(x) for x in (draw.low, draw.high))
+    if low.size == high.size == 3:
+        x, y, _ = np.add(low, high) / 2
+        if doubt := odd_gravity((float(x), float(y), float(low[2]))):
+            warn_of(model.name, [f"values draw {doubt}"])
 
 
 def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """External joint forces by the momentum observer, and collisions that they show."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dyn_core.control import (
 )
 from dyn_core.control.collision import deviation
 from dyn_core.control.law_programs import weightless
+from dyn_core.errors import DynWarning
 from dyn_core.testing.case import derivative
 
 DT = 1e-3
@@ -355,6 +357,17 @@ def test_noise_thresholds_are_of_numbers_in_range(planar, settings):
     usual = {"gain": 130.0, "dt": DT, "velocity_noise": 1e-3, "effort_noise": 0.2}
     with pytest.raises(dyn.SettingError, match=f"^{name} is .*; valid: "):
         noise_thresholds(planar, **{**usual, **settings})
+
+
+@pytest.mark.parametrize("dt", [1000.0, 1.0])
+def test_a_rate_in_place_of_a_period_is_asked_about(planar, dt):
+    """Or milliseconds: the thresholds were those of filters that filter nothing."""
+    with pytest.warns(DynWarning, match=f"dt {dt:g} s is long .*valid: seconds"):
+        noise_thresholds(planar, 130.0, dt, 1e-3, 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for usual in (1e-3, 0.02):
+            noise_thresholds(planar, 130.0, usual, 1e-3, 0.2)
 
 
 def test_other_objects_than_settings_and_robots_are_named(planar):

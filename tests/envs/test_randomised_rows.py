@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 import dyn_core as dyn
 from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
-from dyn_core.errors import ModelError, SettingError, ShapeError
+from dyn_core.errors import ModelError, ModelWarning, SettingError, ShapeError
 from dyn_core.tasks import PayloadMass, Uniform, UniformFactor
 from dyn_core.tasks.draws import draws_by_path
 
@@ -64,6 +66,36 @@ def test_a_row_is_a_robot_built_with_its_values(name, full):
             np.testing.assert_allclose(seen[k], alone, rtol=1e-12, atol=1e-12)
             assert reward[k] == pytest.approx(gain, rel=1e-12, abs=1e-12)
     assert abs(seen[0] - seen[1]).max() > 1e-6
+
+
+def test_an_axis_differs_by_row():
+    """A branch on its symbol was an error from the inside."""
+    axes = Uniform((0.0, 0.9, 0.0), (0.0, 1.0, 0.1))
+    many = TaskVectorEnv("reach", num_envs=4, values={"joint2.axis": axes})
+    many.reset(seed=0)
+    seen, *_ = many.step(np.zeros((4, many.task.na)))
+    assert np.isfinite(seen).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "asked"),
+    [
+        ((0, 0, 9.6), (0, 0, 10.0), r"gravity \(0, 0, 9.6\) m/s² is along \+z"),
+        ((-0.1, -0.1, 9.6), (0.1, 0.1, 10.0), r"is along \+z"),
+        ((0, 0, -990.0), (0, 0, -970.0), "cm/s² or mm/s²"),
+        ((0, 0, -10.0), (0, 0, -9.6), ""),
+        ((0, 0, -5.0), (0, 0, 9.8), ""),
+        ((1.0, 0, 9.0), (2.0, 0, 9.8), ""),
+    ],
+)
+def test_gravity_that_few_robots_have_is_asked_about(low, high, asked):
+    """As dyn.load asks; a range on purpose, from below to above, is not."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        robot_task("reach", values={"gravity": Uniform(low, high)})
+    said = [str(x.message) for x in issued if x.category is ModelWarning]
+    assert len(said) == bool(asked)
+    assert not asked or re.search(f"robot 'arm7': values draw .*{asked}", said[0])
 
 
 def test_a_star_stands_for_all_that_moves():

@@ -132,6 +132,9 @@ def test_base_parameters_in_words(shipped):
     """The book's example: ZZ1 + m2 L1² of a planar arm."""
     base = dyn.base_parameters(shipped["two_link"])
     expressions = [base.expression(k) for k in range(base.rank)]
+    for k in (base.rank, 99, -99, 1.0):
+        with pytest.raises(dyn.SettingError, match=rf"^k is {k}; valid: .* to \d+$"):
+            base.expression(k)
     assert set(expressions[1:]) == {"joint2:mcx", "joint2:mcy", "joint2:Izz"}
     assert expressions[0] == "joint1:Izz + 0.64 joint2:m"
 
@@ -475,6 +478,31 @@ def test_forces_in_another_unit_or_sign_are_asked_about(shipped, factor, asked):
     tau = factor * dyn.solver("rnea").build(model)(*motion)
     record = MotionRecord.of_joints(model.joint_names, t, motion[0], tau=tau)
     assert re.search(message, evaluate(model, record).notes[0])
+
+
+@pytest.mark.parametrize("factor", [1 / 30, 1 / 50, 1 / 80, 1 / 100, 30.0])
+@pytest.mark.parametrize("name", ["arm7", "two_link"])
+def test_forces_of_motors_before_the_gear_are_asked_about(shipped, name, factor):
+    """Usual ratios are 30 to 160; a weak fit, or joints that differ, is no question."""
+    model, rng = shipped[name], np.random.default_rng(2)
+    q, qd, qdd, tau = _data(model, 80)
+    with pytest.warns(DynWarning, match="is tau in N·m.*times what this robot needs"):
+        dyn.identify(model, q, qd, qdd, factor * tau)
+    large = np.abs(tau).max()
+    bare = dyn.solver("rnea").build(model)(q, qd, qdd)
+    unlike = 2.0 ** (3 * np.arange(model.nv))  # each joint has a factor of its own
+    for wrong in (
+        tau + 0.3 * large * np.sign(qd) + 0.2 * large * rng.normal(size=tau.shape),
+        0.05 * bare + 0.2 * large * np.sign(qd + 0.1 * rng.normal(size=qd.shape)),
+        factor * (bare * 0.1 + large * rng.normal(size=tau.shape)),
+        15.0 * tau,
+        tau / 15.0,
+        factor * tau * unlike / np.sqrt(unlike.max()),
+    ):
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            dyn.identify(model, q, qd, qdd, wrong, partial=True)
+        assert not [x for x in issued if "is tau" in str(x.message)]
 
 
 def test_data_that_show_too_little(shipped):

@@ -204,6 +204,58 @@ def test_derivatives_by_geometry_of_joints(every, problem):
         check_derivative(every, path, problem)
 
 
+def with_slides():
+    """Return the arm whose second and fourth joints slide."""
+    text = robots.path("arm7").read_text()
+    for name in ("joint2", "joint4"):
+        text = text.replace(
+            f'<joint name="{name}" type="revolute">',
+            f'<joint name="{name}" type="prismatic">',
+        )
+    model = dyn.load_urdf(text)
+    assert [joint.kind for joint in model.joint].count("prismatic") == 2
+    return model
+
+
+def one_of_each_kind(model, rng):
+    """Return values by path: of each kind of path, and of each joint's own, one."""
+    kinds = {}
+    for path in parameter_paths.paths(model):
+        kind = parameter_paths.kind_of(model, path)
+        kinds.setdefault(kind.path, []).append(path)
+    values = {}
+    for kind, paths in kinds.items():
+        geometry = kind.rpartition(".")[2] in ("axis", "axes", "pitch")
+        for path in paths if geometry else [str(rng.choice(paths))]:
+            now = np.asarray(model.value(path), float)
+            change = 0.2 * rng.normal(size=now.shape)
+            values[path] = now * (1 + abs(change)) + 0.01 + change * geometry
+    return values
+
+
+@pytest.mark.parametrize("engine", ["plain", "graph", "native"])
+@pytest.mark.parametrize("name", ["arm7", "two_link", "slides", "every", "gears"])
+def test_every_path_is_an_input_that_gives_the_changed_robot(every, name, engine):
+    """rnea, aba and crba of each; an axis about z was a branch on a symbol."""
+    made = {"slides": with_slides, "gears": arm, "every": lambda: every}
+    model = made.get(name, lambda: dyn.load(name))()
+    rng = np.random.default_rng(7)
+    state = draw(model, 7)
+    for path, value in one_of_each_kind(model, rng).items():
+        option = parameter_paths.acting(model, path)
+        changed = model.with_values({path: value})
+        for solver in ("rnea", "aba", "crba"):
+            if solver == "crba" and (option or path == "gravity"):
+                continue  # refused: the mass matrix has no such input
+            choices = {option: True} if option else {}
+            arguments = state[:1] if solver == "crba" else state
+            build = dyn.solver(solver).build
+            asked = build(model, engine=engine, inputs=[path], **choices)
+            actual = asked(*arguments, value.reshape(asked.inputs[-1].shape))
+            wanted = build(changed, engine="plain", **choices)(*arguments)
+            assert scaled_error(actual, wanted) < 1e-11, (solver, path)
+
+
 def test_paths_of_loops_are_inputs_and_are_differentiated():
     """aba_loops with an input of the loop: the other robot, and differences."""
     model = dyn.load_urdf(robots.path("arm7"))

@@ -169,6 +169,22 @@ def test_a_position_in_millimetres_is_said_to_be_out_of_reach(arm, part):
     assert by_rotation(far[1]).reason == ""
 
 
+def test_a_link_that_no_joint_moves_is_said_to_be_one(shipped):
+    """It was "out of reach", whatever the pose; the pose it has is reached."""
+    model, pose = shipped["arm7"], np.array([0.3, 0.1, 0.6, 0.0, 0.0, 0.0, 1.0])
+    for part in ("pose", "position", "orientation"):
+        turned = [*pose[:3], 1.0, 0.0, 0.0, 0.0]
+        still = InverseKinematics(model, "link0", part=part, restarts=0)
+        result, rows = still(turned), still.many([turned, [0.0] * 6 + [1.0]])
+        assert result.reason.startswith("no joint moves 'link0', which stays at (0, 0,")
+        assert rows.reason.tolist() == [result.reason, ""]
+    joints = list(model.joint_names)
+    locked = InverseKinematics(model, "tool", fixed=joints, restarts=0)
+    assert locked(pose).reason == "`fixed` has all joints that move 'tool'"
+    some = InverseKinematics(model, "tool", fixed=joints[:-1], restarts=0)
+    assert "fixed" not in some(pose).reason
+
+
 def test_a_start_in_degrees_is_asked_about(shipped):
     """It was taken for one of many turns, without a word."""
     model, frame = shipped["arm7"], "tool"

@@ -172,6 +172,9 @@ MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
 CHANCE = 3.0  # standard deviations of chance below which a correlation is ignored
 ALIKE = 0.9  # cosine above which forces are multiples of each other
 FOREIGN = 100.0  # factor between forces above which they are in different units
+GEARED = 20.0  # the same, where all joints with enough of a force have one factor
+ENOUGH = 0.25  # least such force of a joint, fraction of that of the strongest
+ONE = 1.5  # ratio of the joints' factors up to which they are one
 FEWEST = 64  # minimum number of means for estimating a correlation
 NORMAL = 1.4826  # standard deviation by median absolute value, normal distribution
 
@@ -180,7 +183,9 @@ def doubtful_forces(measured: np.ndarray, predicted: np.ndarray) -> str:
     """Return a question on the sign or the unit of measured joint forces, or "".
 
     It is asked if measured and predicted ones differ by a factor that is negative or
-    beyond 1 / 100 to 100, and by little else: the cosine between them is above 0.9.
+    beyond 1 / 100 to 100, and by little else: the cosine between them is above 0.9. So
+    are factors beyond 1 / 20 to 20, such as of motors before the gear, where that holds
+    for each joint with large forces, and their factors agree.
 
     Args:
         measured, predicted: Joint forces, (rows, nv) [N·m | N].
@@ -194,9 +199,30 @@ def doubtful_forces(measured: np.ndarray, predicted: np.ndarray) -> str:
         asked = "has tau the other sign? it"
     elif not 1 / FOREIGN < factor < FOREIGN:
         asked = "is tau in N·m? it"
+    elif not 1 / GEARED < factor < GEARED and _one_factor(measured, predicted):
+        motors = " behind the gears, not of the motors" if factor < 1 else ""
+        asked = f"is tau in N·m{motors}? it"
     else:
         return ""
     return f"{asked} is {factor:.3g} times what this robot needs for this motion"
+
+
+def _one_factor(measured: np.ndarray, predicted: np.ndarray) -> bool:
+    """Return whether the joints with large forces are one multiple of the predicted.
+
+    Each has a cosine above 0.9, so that noise and friction do not make a factor.
+
+    Args:
+        measured, predicted: Joint forces, (rows, nv), not all zero [N·m | N].
+    """
+    squares = (predicted**2).sum(axis=0)
+    large = squares >= ENOUGH**2 * squares.max()
+    products = (measured * predicted).sum(axis=0)[large]
+    lengths = np.sqrt(squares * (measured**2).sum(axis=0))[large]
+    if not (products > ALIKE * lengths).all():
+        return False
+    factors = products / squares[large]
+    return bool(factors.max() <= ONE * factors.min())
 
 
 @dataclass(eq=False)

@@ -22,7 +22,14 @@ from dyn_core.model.checks.inertias import (
 )
 from dyn_core.model.checks.mimics import check_mimics
 from dyn_core.model.checks.names import with_mended_names
-from dyn_core.model.checks.robots import DEEP, HINGES, TURNED, excess, turns
+from dyn_core.model.checks.robots import (
+    DEEP,
+    HINGES,
+    TURNED,
+    excess,
+    odd_gravity,
+    turns,
+)
 from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec, Mimic
@@ -41,7 +48,6 @@ from dyn_core.spatial import Matrix, Transform, Vector
 
 ROOT_JOINT = "root_joint"
 USUAL_GRAVITY = (0.0, 0.0, -9.81)  # in the root frame [m/s²]
-LARGE = 100.0  # gravity above which another unit is likely [m/s²]
 
 
 def assemble_tree(build: Build) -> Tree:
@@ -67,7 +73,8 @@ def assemble_tree(build: Build) -> Tree:
         root, joints = _chain(description, build.root or root, build.tip)
         _note_gravity(build, root, findings)
     if build.root is None:
-        _note_odd_gravity(build.gravity, findings)
+        if doubt := odd_gravity(build.gravity):
+            findings.note("", "", doubt)
     walk = _Walk(description, joints, made, build, findings)
     walk.start(root)
     tree = with_inertia_scales(walk.tree())
@@ -125,17 +132,6 @@ def _note_gravity(build: Build, root: str, findings: Findings) -> None:
             f" mounts turned in '{link}': if it is so there, set `gravity`, which would"
             f" be ({meant})",
         )
-
-
-def _note_odd_gravity(g: Sequence[float], findings: Findings) -> None:
-    """Add a warning if g [m/s²] is along +z or above LARGE: another sign or unit."""
-    value = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
-    if math.hypot(*g) > LARGE:
-        question = "is above that of any planet: is it meant in cm/s² or mm/s²?"
-        findings.note("", "", f"{value} {question}")
-    elif g[2] > 0 and not any(g[:2]):
-        instead = f"for a robot on the floor: (0, 0, {-g[2]:g})"
-        findings.note("", "", f"{value} is along +z, as on a ceiling; {instead}")
 
 
 class _Walk:

@@ -12,6 +12,7 @@ parameters of serial robots, 1990.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -27,16 +28,16 @@ def regroup(tree: AnyTree) -> AnyTree:
     """Return a copy with inertia moved towards the base where that leaves zeros.
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
-    body with symbols in its inertia or placement passes none on; symbols in the axis of
-    another revolute joint raise TraceError. Inertia that reaches the base is dropped:
-    it has no effect on the joints. Frames are not changed.
+    body with symbols in its inertia or placement, or in the axis of a revolute joint,
+    passes none on. Inertia that reaches the base is dropped: it has no effect on the
+    joints. Frames are not changed.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):
         p, joint, I, X = tree.parent[i], tree.joint[i], inertias[i], tree.Xtree[i]
         if not _known(I.m, *I.h, *I.I.entries, *X.r, *X.E.rows[0]):
             continue
-        if isinstance(joint, Revolute) and sorted(map(abs, joint.axis)) == [0, 0, 1]:
+        if isinstance(joint, Revolute) and _along_one(joint.axis):
             axis = list(map(abs, joint.axis)).index(1)
             inertias[i], moved = _axis_parts(I, axis)
         elif isinstance(joint, Prismatic):
@@ -52,6 +53,11 @@ def regroup(tree: AnyTree) -> AnyTree:
 def _known(*numbers: Scalar) -> bool:
     """Return whether all numbers are ints or floats, not symbols."""
     return all(isinstance(x, (int, float)) for x in numbers)
+
+
+def _along_one(axis: Sequence[Scalar]) -> bool:
+    """Return whether an axis of known numbers is a coordinate axis, or its opposite."""
+    return _known(*axis) and sorted(map(abs, axis)) == [0, 0, 1]
 
 
 def _axis_parts(I: RigidInertia, k: int) -> tuple[RigidInertia, RigidInertia]:

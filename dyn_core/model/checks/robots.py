@@ -1,8 +1,9 @@
-"""Checks of arguments: robots, and positions within their limits."""
+"""Checks of arguments: robots, gravity, and positions within their limits."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dyn_core.validation import shown
 DEEP = 0.01  # excess of a limit that is warned of [m | rad]
 HINGES = ("revolute", "continuous", "helical")  # their positions are angles
 TURNED = 4 * math.pi  # a larger angle of a joint without limits is warned of [rad]
+LARGE = 100.0  # gravity above which another unit is likely [m/s²]
 FAST = 5.0  # ratio of a velocity to its limit that is warned of
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -30,6 +32,21 @@ def check_robot(model: Any, who: str) -> None:
         raise UnsupportedError(
             f"{who} is for a Model, not for {text}; valid: what dyn.load returns"
         )
+
+
+def odd_gravity(g: Sequence[float]) -> str:
+    """Return a question on gravity that is along +z or above LARGE; else "".
+
+    Args:
+        g: Gravity in the root frame, 3 numbers [m/s²].
+    """
+    value = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
+    if math.hypot(*g) > LARGE:
+        return f"{value} is above that of any planet: is it meant in cm/s² or mm/s²?"
+    if g[2] > 0 and not any(g[:2]):
+        instead = f"for a robot on the floor: (0, 0, {-g[2]:g})"
+        return f"{value} is along +z, as on a ceiling; {instead}"
+    return ""
 
 
 def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
