@@ -84,9 +84,7 @@ def doubtful_velocities(model: Model, record: MotionRecord) -> list[str]:
     return []
 
 
-def unlike_slopes(
-    names: Sequence[str], qd: np.ndarray, slope: np.ndarray
-) -> list[str]:
+def unlike_slopes(names: Sequence[str], qd: np.ndarray, slope: np.ndarray) -> list[str]:
     """Return a sentence for each joint whose velocity is not its position's slope.
 
     The rms of the difference is above 0.2 (INCONSISTENT) times that of the slope, or of

@@ -599,7 +599,9 @@ def _angles(joint: JointFacts) -> Problems:
     if wide and joint.kind == "revolute":
         yield "limits-in-degrees", f"[{low:g}, {high:g}] rad"
     speed = joint.limits.get("velocity", 0.0)
-    stopped = joint.kind == "revolute" and joint.limited
+    # 100 and 1000 stand for "no limit" in files of iCub, Solo and others.
+    placeholder = speed in (100.0, 1000.0)
+    stopped = joint.kind == "revolute" and joint.limited and not placeholder
     if (wide or stopped) and FAST < speed < ENDLESS:
         yield "limits-in-degrees", f"velocity {speed:g} rad/s"
 
