@@ -182,8 +182,8 @@ def call(arguments: argparse.Namespace) -> int:
 
         wait, what = min(live.timeout, ABSENT), f"service {name}"
         if not live.until(lambda: name in known(), wait, what):
-            valid = sorted(x for x, kind in known().items() if kind in CALLED)
-            raise SettingError(unknown_name("service", name, valid), "name")
+            names = sorted(x for x, kind in known().items() if kind in CALLED)
+            raise SettingError(unknown_name("service", name, names), "name")
         kind_name = known()[name]
         if kind_name not in CALLED:
             raise SettingError(_fields(name, kind_name), "name")
@@ -218,8 +218,8 @@ def _fields(name: str, kind: str) -> str:
         shown = ", ".join(f"{x}: {y.upper()}" for x, y in fields.items())
     except (ImportError, AttributeError):  # its package is not on this computer
         shown = "..."
-    request_of = f"ros2 service call {name} {kind} '{{{shown}}}'"
-    return f"{name} is a {kind}; valid here: {' or '.join(CALLED)}; call it by {request_of}"
+    how = f"ros2 service call {name} {kind} '{{{shown}}}'"
+    return f"{name} is a {kind}; valid here: {' or '.join(CALLED)}; call it by {how}"
 
 
 def diagnostics(arguments: argparse.Namespace) -> int:

@@ -295,10 +295,10 @@ def check_links(
 
     Also about the mass of the whole robot (mass-units), about a link without readable
     shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m, or is
-    smaller than any matter allows (inertia-units), about links of RobotFacts.massless with a shape
-    (shape-without-mass), and about meshes that cannot be read (meshes-unread), which
-    raise no error. Links without mass
-    are not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
+    smaller than any matter allows (inertia-units), about links of RobotFacts.massless
+    with a shape (shape-without-mass), about meshes that cannot be read (meshes-unread),
+    which raise no error, and about places of links (_places_of). Links without mass are
+    not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
     robot's mass, what contradicts its shapes has the code light-placeholder.
 
     Args:

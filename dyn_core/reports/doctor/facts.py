@@ -341,8 +341,8 @@ def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
     """Return the facts of a loaded robot with axes, origins and limits of its file.
 
     These are the angles of links, too. A nonzero effort limit of the loaded robot is
-    retained, and a mimic rule of the file is added where loading has none. Joints that the file lacks or whose kind the
-    sidecar changed stay as loaded.
+    retained, and a mimic rule of the file is added where loading has none. Joints that
+    the file lacks or whose kind the sidecar changed stay as loaded.
 
     Args:
         raw: Facts of the XML.
