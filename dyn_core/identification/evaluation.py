@@ -19,22 +19,20 @@ from dyn_core.identification.estimation import identify
 from dyn_core.identification.fitting.measurements import doubtful_forces
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
-from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot, in_degrees
-from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.recordings import MotionRecord, Recording
+from dyn_core.recordings.doubts import STILL, doubtful_times, unlike_slopes
 from dyn_core.recordings.motion import motion_of
 from dyn_core.recordings.signals import check_delay, without_turns
+from dyn_core.recordings.smoothing import SmoothMotion, smooth_motion
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
 NOTABLE = 0.01  # fraction of the measured force below which a residual needs no cause
 NAMED = 0.5  # fraction of a residual that a cause must explain to be named
-STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
 UNMOVED = 1e-9  # speed below which nothing moves at all [rad/s | m/s]
-INCONSISTENT = 0.2  # allowed relative difference of velocity and position's slope
 DELAY_FITS = 5  # maximum number of fits of a delay
 SETTLED = 0.05  # change of the delay that ends the fits, in standard deviations
 ROW = 5e-3  # duration of a row of an identification: joints reverse in 10 ms [s]
@@ -451,8 +449,8 @@ def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
 
 def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str]:
     """Return sentences on doubtful properties of the measurement."""
-    doubt = in_degrees(model, "q", record.q)
-    notes = [doubt] if doubt else []
+    doubts = doubtful_times(model, record), in_degrees(model, "q", record.q)
+    notes = [doubt for doubt in doubts if doubt]
     if motion.dropped:
         notes.append(
             f"{motion.dropped} of {len(record.t)} samples were left out: not finite, or"
@@ -461,13 +459,8 @@ def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str
     if motion.parts:
         count = len(motion.parts) + 1
         notes.append(f"gaps part the recording into {count} pieces")
-    speed, off = _rms(motion.slope), _rms(motion.qd - motion.slope)
-    for name, v, e in zip(model.joint_names, speed, off, strict=True):
-        if e > INCONSISTENT * max(v, STILL):
-            notes.append(
-                f"the velocity of '{name}' is not the slope of its position: they"
-                f" differ by {e:.3g}, rms"
-            )
+    notes += unlike_slopes(model.joint_names, motion.qd, motion.slope)
+    speed = _rms(motion.slope)
     still = [n for n, v in zip(model.joint_names, speed, strict=True) if v < STILL]
     if len(still) == model.nv:
         moves = "hardly anything moves" if speed.max() > UNMOVED else "nothing moves"

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import RowError, SettingError
+from dyn_core.errors import RowError, SettingError, warn
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
+from dyn_core.recordings.doubts import doubtful_times, doubtful_velocities
 from dyn_core.recordings.motion import MotionRecord, motion_of, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.recording import Recording
@@ -43,7 +44,9 @@ def inverse_dynamics(
     """Return the motion with the joint forces that cause it; joint springs act.
 
     Joint forces that the motion has are replaced; `record` is unchanged. The result has
-    only the robot's columns, in its order, and the velocities and accelerations used.
+    only the robot's columns, in its order, and the velocities and accelerations used. A
+    DynWarning names a joint whose velocity is not the slope of its position, and asks
+    about times that look like ms.
 
     Args:
         model: Robot.
@@ -71,7 +74,10 @@ def inverse_dynamics(
     """
     check_robot(model, "inverse_dynamics")
     record = motion_of(record, "inverse_dynamics")
-    motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
+    mine = record.of(model).checked(["q"])
+    motion = with_slopes(model, mine, cutoff)
+    for doubt in doubtful_velocities(model, mine):
+        warn(f"inverse_dynamics: {doubt}")
     program = _program(INVERSE_DYNAMICS, model, solver_name, joint_friction, engine)
     return _completed(program, model, motion, ("qdd", "tau"), progress)
 
@@ -190,7 +196,8 @@ def with_slopes(
     `cutoff`, through the rows after a low-pass filter without shift in time.
     Positions of continuous joints may jump by full turns. Estimation adds a note to the
     result; a note on velocities names accelerations, too, even if they were given. A
-    motion with both is returned itself.
+    motion with both is returned itself. A DynWarning asks about times that look like
+    ms.
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
@@ -206,6 +213,8 @@ def with_slopes(
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
     record.checked(known if record.qd is not None else ["q", *known])
+    if doubt := doubtful_times(model, record):
+        warn(doubt)
     if record.qdd is not None and record.qd is not None:
         if cutoff is not None:
             raise SettingError(

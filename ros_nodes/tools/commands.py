@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,7 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
 def add_call(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn call`; those parsed have its function as `run`."""
     parser.add_argument("service", help="its full name, such as /guard/reset")
-    parser.add_argument(
-        "value", nargs="?", choices=("true", "false"), help="of a SetBool"
-    )
+    parser.add_argument("value", nargs="?", metavar="{true,false}", help="of a SetBool")
     _add_timeout(parser)
     parser.set_defaults(run=lambda arguments: _lifecycle(arguments, "call"))
 
@@ -406,8 +405,15 @@ def _record(arguments: argparse.Namespace) -> int:
             f" {arguments.storage} does not write; valid: the name of a new folder",
             "output",
         )
-    from dyn_core.recordings.bags import rosbags
+    from dyn_core.recordings.bags import TABLES, rosbags
 
+    suffix = Path(arguments.output).suffix
+    if suffix in (*TABLES, ".db3", ".bag"):
+        raise SettingError(
+            f"--output {arguments.output}: a recording of topics is no {suffix} file;"
+            " valid: NAME.mcap, or the name of a new folder (a bag)",
+            "output",
+        )
     rosbags()
     if not _live("record", arguments):
         return 1

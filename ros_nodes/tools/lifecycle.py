@@ -7,6 +7,7 @@ numbers, such as ~/estop; `dyn diagnostics` prints what /diagnostics says.
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from typing import Any
 
@@ -169,24 +170,30 @@ def call(arguments: argparse.Namespace) -> int:
             a SetBool, None of a Trigger; timeout [s].
 
     Raises:
-        SettingError: There is no such service of these kinds, or the value is missing
-            or too much.
+        SettingError: There is no such service, it is of another kind, or the value is
+            missing, too much, or neither true nor false.
         DynError: The service refuses, or does not answer in time.
     """
     with connect(arguments.timeout) as live:
         name, value = full_name(arguments.service), arguments.value
 
         def known() -> dict[str, str]:
-            pairs = live.services().items()
-            return {x: kind for x, (kind, *_) in pairs if kind in CALLED}
+            return {x: kind for x, (kind, *_) in live.services().items()}
 
         wait, what = min(live.timeout, ABSENT), f"service {name}"
         if not live.until(lambda: name in known(), wait, what):
-            raise SettingError(unknown_name("service", name, sorted(known())), "name")
-        kind = CALLED[known()[name]]
-        if (kind is SetBool) != (value is not None):
+            names = sorted(x for x, kind in known().items() if kind in CALLED)
+            raise SettingError(unknown_name("service", name, names), "name")
+        kind_name = known()[name]
+        if kind_name not in CALLED:
+            raise SettingError(_fields(name, kind_name), "name")
+        kind = CALLED[kind_name]
+        values = ("true", "false") if kind is SetBool else (None,)
+        if value not in values:
             valid = "true or false" if kind is SetBool else "no value"
-            raise SettingError(f"{name}: value is {value}; valid: {valid}", "value")
+            end = " true" if kind is SetBool else ""
+            how = f"{name} is a {kind_name}, called by: dyn call {name}{end}"
+            raise SettingError(f"value is {value}; valid: {valid}; {how}", "value")
         request = Trigger.Request() if value is None else SetBool.Request()
         if value is not None:
             request.data = value == "true"
@@ -195,6 +202,24 @@ def call(arguments: argparse.Namespace) -> int:
             raise DynError(f"{name}: {answer.message}")
         print(answer.message or "done")
         return 0
+
+
+def _fields(name: str, kind: str) -> str:
+    """Return the sentence on a service whose request has fields, and how to call it.
+
+    Args:
+        name: Full name of the service.
+        kind: Its type, such as dyn_msgs/srv/AttachPayload.
+    """
+    package, _, word = kind.partition("/srv/")
+    try:
+        request = getattr(importlib.import_module(f"{package}.srv"), word).Request
+        fields = request.get_fields_and_field_types()
+        shown = ", ".join(f"{x}: {y.upper()}" for x, y in fields.items())
+    except (ImportError, AttributeError):  # its package is not on this computer
+        shown = "..."
+    how = f"ros2 service call {name} {kind} '{{{shown}}}'"
+    return f"{name} is a {kind}; valid here: {' or '.join(CALLED)}; call it by {how}"
 
 
 def diagnostics(arguments: argparse.Namespace) -> int:

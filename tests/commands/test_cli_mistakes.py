@@ -447,6 +447,8 @@ def test_no_command_replaces_a_file_that_it_reads(files, tmp_path, capsys, case)
 
 
 IN_OUR_WORDS = {  # arguments, what is said
+    "record npz": (["record", "-o", "r2.npz"], "--output r2.npz: a recording of topics is no .npz file; valid: NAME.mcap"),
+    "record db3": (["record", "-o", "r2.db3"], "a recording of topics is no .db3 file; valid: NAME.mcap"),
     "q0": (["sim", "two_link", "--q0", "joint1=abc"], "--q0 joint1=abc; valid: NAME=NUMBER"),
     "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
     "q0 joint": (["sim", "two_link", "--q0", "elbow=1"], "--q0 elbow=1: no moving joint is called 'elbow'"),

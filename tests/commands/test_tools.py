@@ -20,9 +20,14 @@ from dyn_core import cli
 from dyn_core.control.controller_fields import gain_fields
 from dyn_core.errors import DynError, SettingError
 from dyn_core.identification import evaluate, with_table
-from dyn_core.identification.smoothing import smooth_motion
-from dyn_core.recordings import MotionRecord, read_motion
+from dyn_core.recordings import (
+    MotionRecord,
+    inverse_dynamics,
+    read_motion,
+    write_motion,
+)
 from dyn_core.recordings.bags import read_bag
+from dyn_core.recordings.smoothing import smooth_motion
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
@@ -176,6 +181,62 @@ def test_commands_serve_where_no_effort_was_measured():
         dyn.errors.IdentificationError, match="valid: efforts in the joint"
     ):
         evaluate(robot, MotionRecord.of_joints(robot.joint_names, record.t, record.q))
+
+
+TIMES = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
+SLOPES = {
+    "a time in ms": lambda t, q, qd: (1e3 * t, q, qd),
+    "q and qd exchanged": lambda t, q, qd: (t, qd, q),
+    "joints exchanged": lambda t, q, qd: (t, q, qd[:, ::-1]),
+    "degrees a second": lambda t, q, qd: (t, q, np.degrees(qd)),
+}
+
+
+@pytest.mark.parametrize("what", SLOPES)
+def test_inverse_dynamics_names_velocities_that_are_no_slopes(what, tmp_path, capsys):
+    """`dyn id` computed torques from them in silence, `dyn evaluate` had notes."""
+    robot = _robot()
+    t, q, qd, _ = _motion(robot)
+    for rows, change in ((len(t), SLOPES[what]), (60, SLOPES[what])):
+        t_, q_, qd_ = change(*(x[:rows] for x in (t, q, qd)))
+        record = MotionRecord.of_joints(robot.joint_names, t_, q_, qd=qd_)
+        with pytest.warns(dyn.errors.DynWarning) as issued:
+            inverse_dynamics(robot, record)
+        said = [str(x.message) for x in issued]
+        assert any("is not the slope of its position" in x for x in said)
+        assert any("is t in ms?" in x for x in said) == (what == "a time in ms")
+    path = tmp_path / "r.npz"
+    write_motion(record, path)
+    assert cli.main(["id", "two_link", str(path)]) == 0
+    assert "is not the slope of its position" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("unit", TIMES)
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_times_that_are_no_seconds_are_asked_about(unit, suffix, tmp_path, capsys):
+    """Without velocities nothing contradicted them, and inertia vanished."""
+    robot = _robot()
+    t = np.arange(0.0, 5.0, 0.01)
+    q = np.column_stack([np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)])
+    record = MotionRecord.of_joints(robot.joint_names, TIMES[unit] * t, q, tau=q)
+    assert any(f"is t in {unit}?" in note for note in evaluate(robot, record).notes)
+    path = tmp_path / f"r{suffix}"
+    write_motion(record, path)
+    assert cli.main(["id", "two_link", str(path)]) == 0
+    assert f"is t in {unit}?" in "".join(capsys.readouterr())
+
+
+@pytest.mark.filterwarnings("error")
+def test_slow_motion_and_poses_are_not_asked_about():
+    """A sine of minutes with its velocities, poses a second apart, a joint at rest."""
+    robot, t = _robot(), np.arange(0.0, 600.0)
+    w = 2 * np.pi / 600
+    slow = np.column_stack([np.sin(w * t), np.cos(w * t)])
+    rate = w * np.column_stack([np.cos(w * t), -np.sin(w * t)])
+    poses = np.random.default_rng(0).uniform(-1, 1, slow.shape)
+    for q, qd in ((slow, rate), (poses, None), (poses, 0 * poses), (0 * slow, None)):
+        record = MotionRecord.of_joints(robot.joint_names, t, q, qd=qd)
+        inverse_dynamics(robot, record)
 
 
 def test_joints_are_matched_by_name():

@@ -108,6 +108,7 @@ CASES = {
     "weak-effort": ([(LIMIT, LIMIT.replace("50", "5"))],),
     "ill-conditioned": ([(ELBOW, ""), ('<mass value="2"/>', '<mass value="1e-12"/>'), (UPPER, moments(1e-12, 1e-12, 1e-12))], {}),
     "large-armature": ([], ARMATURE | {"armature": {"elbow": 1e5}}),
+    "large-friction": ([('<dynamics damping="0.1"/></joint>\n  <joint', '<dynamics damping="0.1" friction="500"/></joint>\n  <joint')],),
     "loading": ([(f"<inertia {UPPER}/>", "")],),
     "concentrated-inertia": ([(UPPER, moments(2.8e-4, 2.8e-4, 3.3e-5))],),
     "light-placeholder": ([part(0.001, 0.001, 0.001, 0.001, SMALL_BOX)],),
@@ -216,6 +217,33 @@ COMPANIONS = {
 def test_a_fault_brings_no_unrelated_findings(code):
     """Beside a fault stand only findings that follow from it."""
     assert codes(examined(code)) - {code} <= COMPANIONS.get(code, set())
+
+
+INERTIAL = '<origin xyz="0 0 0.2"/><mass value="1"/>'
+BARE = CLEAN[CLEAN.rindex("<collision>") : CLEAN.rindex("</collision>") + 12]
+NEIGHBOURS = {
+    "inertial": ("angles-in-degrees", [(INERTIAL, INERTIAL.replace("/>", ' rpy="0 0 90"/>', 1))]),
+    "collision": ("angles-in-degrees", [('0.2"/><geometry><box', '0.2" rpy="0 0 90"/><geometry><box')]),
+    "speed": ("limits-in-degrees", [(LIMIT, LIMIT.replace("3", "180"))]),
+    "tiny moments": ("inertia-units", [(BARE, ""), (FORE, moments(9e-9, 9e-9, 9e-9))]),
+    "far centre": ("far-origin", [(BARE, ""), (INERTIAL, INERTIAL.replace("0.2", "-500"))]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NEIGHBOURS)
+def test_neighbours_of_a_fault_are_found(what):
+    """Links beside joints, speeds beside positions, too small beside too large."""
+    code, replacements = NEIGHBOURS[what]
+    text = CLEAN
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    report = dyn.doctor(text, extras=ARMATURE, samples=60)
+    follows = {"far-origin": {"weak-effort", "rounded-angle"}}
+    assert codes(report) - {code} <= follows.get(code, set())
+    (finding,) = (x for x in report.findings if x.code == code)
+    assert finding.severity == CATALOGUE[code].severity
+    assert len(finding.places) == 1
 
 
 def test_a_moving_link_with_a_shape_has_mass():

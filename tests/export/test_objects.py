@@ -272,6 +272,22 @@ def test_c_source_is_good_in_cpp(standard, tmp_path):
     assert sh(tmp_path / "main").startswith("equal bits")
 
 
+def test_a_header_of_another_robot_is_named(tmp_path):
+    """It compiled beside newer code, and only numbers differed."""
+    need("gcc")
+    made(build("rnea", "arm7"), tmp_path, form="c")
+    file = tmp_path / "rnea_arm7.h"
+    pattern = r'(RNEA_ARM7_MODEL_HASH) "\w+"'
+    changed = re.sub(pattern, r'\1 "0123456789abcdef"', file.read_text())
+    assert changed != file.read_text()
+    file.write_text(changed)
+    sh("gcc", "rnea_arm7_check.c", "rnea_arm7.c", "-o", "main", cwd=tmp_path)
+    run = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert run.returncode == 1
+    said = "rnea_arm7.h is not the header of this code: model hash 0123456789abcdef, of"
+    assert run.stdout.startswith(said)
+
+
 @pytest.mark.one_of(2)
 @pytest.mark.turns("exact")
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"cortex-m4f"}))

@@ -81,6 +81,17 @@ static int64_t wrong_status(int64_t got, int row) {
     DYN_PRINT("\n");
     return 1;
 }
+/* Return 1, and say so, if a hash of the header is not that of the code. */
+static int64_t other_code(const char *what, const char *header, const char *code) {
+    int k = 0;
+    while (header[k] && header[k] == code[k]) k++;
+    if (header[k] == code[k]) return 0;
+    DYN_PRINT("@P@.h is not the header of this code: ");
+    DYN_PRINT(what); DYN_PRINT(" "); DYN_PRINT(header);
+    DYN_PRINT(", of the code "); DYN_PRINT(code);
+    DYN_PRINT("; export both again, or take both from one export\n");
+    return 1;
+}
 @BATCH@
 int main(void) {
     void *scratch = memory + (64 - (uintptr_t)memory % 64) % 64;
@@ -89,6 +100,9 @@ int main(void) {
     int64_t wrong = 0;
     int row, k;
 @TABLES@
+    if (other_code("model hash", @M@_MODEL_HASH, @P@_interface.model_hash)
+        | other_code("kernel hash", @M@_KERNEL_HASH, @P@_interface.kernel_hash))
+        return 1;
     for (row = 0; row < @M@_TEST_ROWS; row++) {
         for (k = 0; k < @SCRATCH@ + 64; k++) memory[k] = 0xFF;
         for (k = 0; k < @M@_TEST_IN; k++) in_memory[k].bits = @P@_test_in[row][k];
@@ -153,8 +167,9 @@ def check_source(x: Interface, batch: bool, exact: bool) -> str:
     """Return the C code of the check program; it includes the header of vector_header.
 
     The program prints what differs from Python, or "equal bits"; any NaN equals any
-    other. It returns 1 for a wrong status, also of a row, a wrong number of failed rows
-    and, with `exact`, for a result with other bits, also of a failed state; else 0.
+    other. It returns 1 for a header of other code, by the hashes, a wrong status, also
+    of a row, a wrong number of failed rows and, with `exact`, for a result with other
+    bits, also of a failed state; else 0.
 
     Args:
         x: Interface of the export, with the memory.

@@ -163,9 +163,10 @@ _CENTRE = FindingKind(
 _INERTIA_UNITS = FindingKind(
     "inertia-units",
     WARNING,
-    "Radius of gyration larger than the robot",
+    "Radius of gyration does not fit the robot",
     "sqrt(I / m) says how far from its centre the mass of a link lies; here it is"
-    " further than the whole robot reaches.",
+    " further than the whole robot reaches, or less than a tenth of that of a ball of"
+    " tungsten.",
     "Moments are in kg·m²: 1 kg·mm² = 1e-6, 1 g·mm² = 1e-9, 1 kg·cm² = 1e-4 kg·m².",
 )
 _MASS_UNITS = FindingKind(
@@ -260,6 +261,13 @@ _ARMATURE = FindingKind(
     "Check the units of armature or of rotors (kg·m²; g·cm² is 1e-7 kg·m²), and the"
     " ratio of the gear, which counts squared.",
 )
+_LARGE_FRICTION = FindingKind(
+    "large-friction",
+    WARNING,
+    "Dry friction above the effort limit",
+    "The motor cannot move the joint: it stands still whatever is commanded.",
+    "Check the units of friction in <dynamics> (N·m | N), or the effort limit.",
+)
 _LOADING = FindingKind(
     "loading",
     WARNING,
@@ -298,6 +306,7 @@ SEVERE = (
     _WEAK,
     _CONDITION,
     _ARMATURE,
+    _LARGE_FRICTION,
     _LOADING,
 )
 

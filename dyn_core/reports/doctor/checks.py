@@ -283,6 +283,7 @@ HEAVY = 100.0  # maximum of a joint's armature, in inertias of the whole robot
 ROCK = 3000.0  # maximum of mass / reach³ of a whole robot [kg/m³]
 SLACK, SLACK_LENGTH = 0.1, 0.005  # tolerance of a centre: part of the box; [m]
 SMALLEST_REACH = 0.05  # minimum reach for checks relative to it [m]
+DENSER = 0.1  # maximum radius of gyration, in those of a ball of HEAVIEST, of a fault
 LIGHT, _LIGHT = 1e-3, "light-placeholder"  # share of the robot's mass; code
 ALIKE = 3  # number of links with equal moments that count as placeholders
 
@@ -293,11 +294,11 @@ def check_links(
     """Yield the findings about the mass and inertia of every link.
 
     Also about the mass of the whole robot (mass-units), about a link without readable
-    shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m
-    (inertia-units), about links of RobotFacts.massless with a shape
-    (shape-without-mass), and about meshes that cannot be read (meshes-unread), which
-    raise no error. Links without mass
-    are not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
+    shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m, or is
+    smaller than any matter allows (inertia-units), about links of RobotFacts.massless
+    with a shape (shape-without-mass), about meshes that cannot be read (meshes-unread),
+    which raise no error, and about places of links (_places_of). Links without mass are
+    not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
     robot's mass, what contradicts its shapes has the code light-placeholder.
 
     Args:
@@ -313,6 +314,7 @@ def check_links(
         whole = bodies.get(link.name)
         part = whole is not None and not any(_impossible(whole))
         yield from (_as_part(x) if part else x for x in _impossible(link))
+        yield from _places_of(link)
         if link.mass <= 0:
             continue
         gyration = math.sqrt(max(np.trace(link.Ic), 0.0) / (2 * link.mass))
@@ -323,6 +325,10 @@ def check_links(
         elif gyration > max(reach, SMALLEST_REACH):
             what = f"{gyration:.3g} m; the robot reaches {reach:.3g} m"
             yield Met("inertia-units", _named(link), what)
+        elif link.mass > light and 0.0 < gyration < DENSER * _ball(link.mass):
+            what = f"{gyration:.3g} m; {link.mass:.4g} kg of tungsten have"
+            fact = f"{what} {_ball(link.mass):.2g} m or more"
+            yield Met("inertia-units", _named(link), fact)
     for link in filter(lambda x: x.geometry, robot.massless):
         fact = "it has no <inertial> with a mass, and counts as mass 0"
         yield Met("shape-without-mass", _named(link), fact)
@@ -337,6 +343,28 @@ def check_links(
     for name, reason in solids.unread.items():
         owner = f"link '{name}'"
         yield Met("meshes-unread", owner, reason.removeprefix(f"{owner}: "))
+
+
+def _places_of(link: LinkFacts) -> Iterator[Met]:
+    """Yield a centre of mass that is far away, and angles that look like degrees."""
+    distance = float(np.linalg.norm(link.centre))
+    if link.mass and distance >= ABSURD:
+        fact = f"its centre of mass is {distance:.6g} m from its frame"
+        yield Met("far-origin", _named(link), fact)
+    for what, rpy in link.angles:
+        if max(map(abs, rpy)) > ROTATED:
+            shown = " ".join(f"{x:g}" for x in rpy)
+            yield Met("angles-in-degrees", _named(link), f'{what} rpy="{shown}"')
+
+
+def _ball(mass: float) -> float:
+    """Return sqrt(I / m), as of a link, of a ball of the HEAVIEST density [m].
+
+    I is half the sum of the moments. No body of this mass and at most this density has
+    less.
+    """
+    radius = math.cbrt(mass / (4 / 3 * math.pi * HEAVIEST))
+    return math.sqrt(0.6) * radius
 
 
 def _as_part(met: Met) -> Met:
@@ -561,7 +589,8 @@ def _angles(joint: JointFacts) -> Problems:
     """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
     Limits of ENDLESS or more count as none. Position limits of a continuous joint do
-    not act and only give its velocity limit away.
+    not act and only give its velocity limit away. A wheel may be fast; a joint with
+    stops is not.
     """
     if joint.kind not in ("revolute", "continuous"):
         return
@@ -570,7 +599,10 @@ def _angles(joint: JointFacts) -> Problems:
     if wide and joint.kind == "revolute":
         yield "limits-in-degrees", f"[{low:g}, {high:g}] rad"
     speed = joint.limits.get("velocity", 0.0)
-    if wide and FAST < speed < ENDLESS:
+    # 100 and 1000 stand for "no limit" in files of iCub, Solo and others.
+    placeholder = speed in (100.0, 1000.0)
+    stopped = joint.kind == "revolute" and joint.limited and not placeholder
+    if (wide or stopped) and FAST < speed < ENDLESS:
         yield "limits-in-degrees", f"velocity {speed:g} rad/s"
 
 
@@ -580,8 +612,16 @@ def _rule(joint: JointFacts) -> Problems:
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 
 
+def _friction(joint: JointFacts) -> Problems:
+    """Yield large-friction: dry friction above the effort limit of a driven joint."""
+    effort, dry = joint.limits.get("effort", 0.0), joint.drive[1]
+    if 0.0 < effort < dry and joint.mimic is None and not joint.passive:
+        unit = "N" if joint.kind == "prismatic" else "N·m"
+        yield "large-friction", f"{dry:g} {unit}, the effort limit is {effort:g} {unit}"
+
+
 _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
-    _axis, _origin, _limits, _angles, _rule,
+    _axis, _origin, _limits, _angles, _friction, _rule,
 )  # fmt: skip
 
 

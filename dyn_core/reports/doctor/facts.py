@@ -38,6 +38,8 @@ class LinkFacts:
         centre: Centre of mass in the link's frame, 3 [m].
         Ic: Inertia about the centre of mass, along the link's axes, 3x3 [kg·m²].
         geometry: Visual and collision shapes.
+        angles: Roll, pitch and yaw of the origins in the file, of inertial, visual and
+            collision, each behind this word, as far as they are not 0 [rad].
     """
 
     name: str
@@ -45,6 +47,7 @@ class LinkFacts:
     centre: np.ndarray = field(default_factory=lambda: np.zeros(3))
     Ic: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
     geometry: tuple[Geometry, ...] = ()
+    angles: tuple[tuple[str, Triple], ...] = ()
 
     @property
     def moments(self) -> np.ndarray:
@@ -280,13 +283,19 @@ def _link_of_xml(link: Element) -> LinkFacts:
     A single scale of a mesh is repeated for x, y and z in the element itself.
     """
     name, inertial = _name(link), link.find("inertial")
+    turned = [
+        (part.tag, _triple(part.find("origin"), "rpy"))
+        for part in link
+        if part.tag in ("inertial", "visual", "collision")
+    ]
+    angles = tuple(pair for pair in turned if any(pair[1]))
     shapes = [x for x in link if x.tag in ("visual", "collision")]
     try:
         geometry = read_shapes(name, shapes, Findings())
     except ModelError:
         geometry = ()
     if inertial is None:
-        return LinkFacts(name, geometry=geometry)
+        return LinkFacts(name, geometry=geometry, angles=angles)
     mass = _floats(inertial.find("mass"), "value", 1) or (0.0,)
     place, moments = inertial.find("origin"), inertial.find("inertia")
     six = [
@@ -296,7 +305,7 @@ def _link_of_xml(link: Element) -> LinkFacts:
     R = np.array(placement(ZERO, _angles(place)).pose[0].rows, float)
     I = np.array(six)[[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3)
     return LinkFacts(
-        name, mass[0], np.array(_triple(place, "xyz")), R @ I @ R.T, geometry
+        name, mass[0], np.array(_triple(place, "xyz")), R @ I @ R.T, geometry, angles
     )
 
 
@@ -331,9 +340,9 @@ def _joint_of_xml(joint: Element) -> JointFacts:
 def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
     """Return the facts of a loaded robot with axes, origins and limits of its file.
 
-    A nonzero effort limit of the loaded robot is retained, and a mimic rule of the file
-    is added where loading has none. Joints that the file lacks or whose kind the
-    sidecar changed stay as loaded.
+    These are the angles of links, too. A nonzero effort limit of the loaded robot is
+    retained, and a mimic rule of the file is added where loading has none. Joints that
+    the file lacks or whose kind the sidecar changed stay as loaded.
 
     Args:
         raw: Facts of the XML.
@@ -357,4 +366,6 @@ def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
                 mimic=joint.mimic or other.mimic,  # also a rule that loading dropped
             )
         joints.append(joint)
-    return replace(loaded, joints=tuple(joints))
+    turned = {link.name: link.angles for link in raw.links}
+    links = tuple(replace(x, angles=turned.get(x.name, ())) for x in loaded.links)
+    return replace(loaded, links=links, joints=tuple(joints))

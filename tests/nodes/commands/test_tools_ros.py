@@ -219,6 +219,11 @@ def _services(run):
     assert (status, "value is true; valid: no value" in err) == (1, True)
     status, _, err = run("call", "/simulator/pause")
     assert (status, "valid: true or false" in err) == (1, True)
+    status, _, err = run("call", "/simulator/pause", "5")
+    said = "value is 5; valid: true or false; /simulator/pause is a std_srvs/"
+    assert (status, said in err) == (1, True), err
+    status, _, err = run("call", "/simulator/get_parameters")
+    assert (status, "ros2 service call /simulator/get_parameters " in err) == (1, True)
     assert run("call", "simulator/pause", "true")[0] == 0
     assert run("call", "/simulator/pause", "false")[0] == 0
     assert run("call", "/computed_torque/estop")[0] == 0
