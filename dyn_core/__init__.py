@@ -284,6 +284,8 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
                 name = problem.name
             elif name in solvers():
                 problem = solver(name).signature
+                if problem is problems.OPTIMAL_CONTROL:  # called by dyn.plan
+                    problem = None
             if problem:
                 inputs = ", ".join(x.name for x in problem.inputs if not x.optional)
                 way = f'dyn.solver("{name}").build(model)({inputs})'
