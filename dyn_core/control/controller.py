@@ -42,7 +42,7 @@ from dyn_core.validation import known_keywords, shown
 
 AT_REST = (
     "; a simulated robot that swings on: dyn call /simulator/pause true and dyn call"
-    " /simulator/reset before, /simulator/pause false after"
+    " /simulator/reset before, /simulator/pause false after (in its namespace)"
 )
 BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | m/s]
 

@@ -279,5 +279,5 @@ class ControllerSettings:
         gains = [checked_gains(name, value, nv) for name, value in names]
         integral = Integral(gains[2], gains[3])
         present = (self.kp, self.kd, self.ki) if hasattr(self, "kp") else None
-        self.check_sampling(*gains[:3], present=present)
+        self.check_sampling(gains[0], gains[1], gains[2], present)
         return gains, integral
