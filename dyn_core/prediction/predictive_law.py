@@ -424,9 +424,8 @@ class PredictiveLaw(ControlLaw):
     def _job(self, t: float) -> PlanJob:
         """Return the job of a plan from a copy of the present state, at time t [s].
 
-        Targets have the keys
-        "posture" and "posture at the end" and, with predictive.frame, "pose" and "pose
-        at the end".
+        Targets have the keys "posture" and "posture at the end" and, with
+        predictive.frame, "pose" and "pose at the end".
         """
         guess, steps = None, 0
         if self.followed is not None:
