@@ -13,6 +13,7 @@ from dyn_core.errors import (
     nearest,
     unknown_name,
 )
+from dyn_core.export.cycle.controller_cycle import CYCLES
 from dyn_core.known_words import OTHER_NAMES
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
@@ -123,10 +124,13 @@ def _help(arguments: argparse.Namespace) -> int:
         print(f"\nThe environment of this task: docs/environments.md{more}")
         if text := _mentions(asked, whole.sentences()):
             print(f"\n{text}")
+    elif name in CYCLES:
+        print(f"{name}: {CYCLES[name][2].meaning}.\nA whole controller as one kernel:")
+        print(f"  dyn export {name} ROBOT FOLDER\nIts options and inputs: docs/cpp.md")
     elif asked and (text := _mentions(asked, whole.sentences())):
         print(text)
     else:
-        known = [*solvers, *problems, *commands, *tasks]
+        known = [*solvers, *problems, *commands, *tasks, *CYCLES]
         name = " ".join(asked)
         message = unknown_name("command, problem, task or solver", name, known)
         raise UnsupportedError(f"{message}; {OTHER_NAMES}")

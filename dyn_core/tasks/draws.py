@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.model import Model, parameter_paths
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.checks.robots import odd_gravity
 from dyn_core.validation import float_array, known_keywords, shown
 
+PERCENT = 20.0  # smallest factor that may be meant in percent
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -81,6 +82,7 @@ class UniformFactor:
 
     Attributes:
         low, high: Bounds of the factor, 0 <= low <= high; 1 is the robot's own number.
+            A DynWarning asks whether `low` from 20 (PERCENT) on is meant in percent.
 
     Raises:
         SettingError: A bound is negative or not finite, low > high, or an unknown
@@ -92,6 +94,12 @@ class UniformFactor:
 
     def __post_init__(self) -> None:
         _check_bounds(self, 0.0)
+        if self.low >= PERCENT:
+            warn(
+                f"UniformFactor({self.low:g}, {self.high:g}) makes parameters that many"
+                f" times larger; in percent? valid: {self.low / 100:g} for"
+                f" {self.low:g} %"
+            )
 
     def times(
         self, numbers: np.ndarray, rng: np.random.Generator, rows: int

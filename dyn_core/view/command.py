@@ -113,6 +113,9 @@ def check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, option)
         if value is not None and not 0 < value < math.inf:
             raise SettingError(f"--{option} {value}; valid: finite and > 0", option)
+    if (arguments.fps or 0.0) > film.MOST_FPS:
+        valid = f"up to {film.MOST_FPS:g}, which a GIF has at most"
+        raise SettingError(f"--fps {arguments.fps:g}; valid: {valid}", "fps")
     if arguments.film is not None:
         film.check_film(arguments.film)
     if arguments.html is not None:

@@ -22,6 +22,7 @@ DETAILED = 2000  # maximum triangles of a part that is not simplified
 COLORS = 128  # colours of a GIF
 MOST_PICTURES = 2000
 FPS = 20.0  # frames per second of a film
+MOST_FPS = 50.0  # of a GIF
 
 
 class Picture3D:
@@ -189,7 +190,7 @@ def write_film(
         UnsupportedError: Pillow is not installed.
     """
     check_film(path)
-    times = frame_times(replay.duration, min(fps, 50.0), speed)
+    times = frame_times(replay.duration, min(fps, MOST_FPS), speed)
     image = pillow()
     frames, bar = [], RowProgress(len(times), True, "pictures")
     for picture in pictures(replay, times, torque_colors):
@@ -203,7 +204,7 @@ def write_film(
             path,
             save_all=True,
             append_images=flat[1:],
-            duration=round(1000 / min(fps, 50.0)),
+            duration=round(1000 / min(fps, MOST_FPS)),
             loop=0,
             optimize=False,
         )

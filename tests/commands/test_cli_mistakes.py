@@ -500,6 +500,15 @@ def test_numbers_have_no_unit_and_plain_digits(arguments, message, capsys):
     assert capsys.readouterr().err.startswith(f"dyn: {message}")
 
 
+def test_the_cycle_of_a_controller_has_help(capsys):
+    """It is no solver of the registry, and is exported by its name."""
+    assert _status(["help", "computed_torque_cycle"]) == 0
+    said = capsys.readouterr().out
+    assert "dyn export computed_torque_cycle ROBOT FOLDER" in said
+    assert _status(["help", "computed_torque_cycel"]) == 1
+    assert "did you mean 'computed_torque_cycle'" in capsys.readouterr().err
+
+
 def test_options_of_solvers_have_plain_digits():
     """Text that Python alone takes for a number stays text, which the solver refuses."""
     typed = SimpleNamespace(option=["a=1_0", "b=10", "c=1e1,٣"])

@@ -12,7 +12,13 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 import dyn_core as dyn
 from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
-from dyn_core.errors import ModelError, ModelWarning, SettingError, ShapeError
+from dyn_core.errors import (
+    DynWarning,
+    ModelError,
+    ModelWarning,
+    SettingError,
+    ShapeError,
+)
 from dyn_core.tasks import PayloadMass, Uniform, UniformFactor
 from dyn_core.tasks.draws import draws_by_path
 
@@ -247,3 +253,13 @@ def test_a_function_of_another_form_is_refused():
     task = robot_task("reach", values={"link3.mass": lambda rng: rng.uniform()})
     with pytest.raises(ModelError, match=r"'link3.mass': .*valid: a function \(rng, n"):
         task.start(np.random.default_rng(0), 1)
+
+
+def test_factors_in_percent_are_asked_about():
+    """80 to 120 make a robot a hundred times heavier."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        UniformFactor(0.8, 30.0)
+    assert not caught
+    with pytest.warns(DynWarning, match="in percent.* valid: 0.8 for 80 %"):
+        UniformFactor(80.0, 120.0)

@@ -501,6 +501,8 @@ def test_the_command_writes_films_and_pages(tmp_path, capsys):
         "--fps",
         "10",
     ]
+    assert main(["view", str(path), *options[:-1], "100"]) == 1
+    assert "--fps 100; valid: up to 50" in capsys.readouterr().err
     assert main(["view", str(path), *options]) == 0
     assert "3 pictures" in capsys.readouterr().out
     assert (tmp_path / "a.gif").read_bytes()[:6] == b"GIF89a"
