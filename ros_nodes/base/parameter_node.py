@@ -393,15 +393,41 @@ class TableNode(FormerTopics):
         The ROS tools read `[]` as booleans and 1e-06 as text; `ros2 param dump` writes
         both. An unknown name is refused here: rclpy itself would not say which.
         """
-        for new in (p for p in parameters if not self.has_parameter(p.name)):
-            if not OPTION.fullmatch(new.name) or new.type_ == NOT_SET:
-                raise ParameterNotDeclaredException(
-                    unknown_name("parameter", new.name, self._parameters)
-                )
-            if self.configured:
-                raise ParameterNotDeclaredException(self._only_unconfigured(new.name))
-            self._declare_option(new.name, plain(new.value))
+        for name in (p.name for p in parameters if not self.has_parameter(p.name)):
+            raise ParameterNotDeclaredException(
+                unknown_name("parameter", name, self._parameters)
+            )
         return [self._retyped(p) for p in parameters]
+
+    def set_parameters_atomically(
+        self, parameter_list: list[Parameter]
+    ) -> SetParametersResult:
+        """Set all parameters, or none; the services of parameters call it.
+
+        Options of solvers that the node does not have yet are declared, if it is not
+        configured. The result says why a request is refused.
+
+        Raises:
+            ParameterNotDeclaredException: A name is unknown.
+        """
+        new = []
+        try:
+            for x in parameter_list:
+                known = self.has_parameter(x.name) or x.type_ == NOT_SET
+                if known or not OPTION.fullmatch(x.name):
+                    continue
+                if self.configured:
+                    reason = self._only_unconfigured(x.name)
+                    return SetParametersResult(successful=False, reason=reason)
+                self._declare_option(x.name, plain(x.value))
+                new.append(x.name)
+            result = super().set_parameters_atomically(parameter_list)
+        except dyn.DynError as error:
+            result = SetParametersResult(successful=False, reason=str(error))
+        if not result.successful:
+            for name in new:
+                self.undeclare_parameter(name)
+        return result
 
     def _only_unconfigured(self, name: str) -> str:
         """Return how to change a parameter of structure in a configured node."""
@@ -572,7 +598,11 @@ class TableNode(FormerTopics):
     def _declare_option(self, name: str, value: Any) -> None:
         """Declare a solver option, which can be deleted again; see _declare_options."""
         doc = "option of the slot's solver; `dyn help SOLVER` lists them"
-        self.declare([Field(name, kind_like(value), doc, "", value)])
+        if value == []:
+            raise dyn.SettingError(f"{name} is []; valid: a value of the option", name)
+        option = Field(name, kind_like(value), doc, "", value)
+        option.read(name, value)
+        self.declare([option])
         self._descriptors[name].dynamic_typing = True  # rclpy deletes no others
 
     def _check_names(self) -> None:

@@ -589,7 +589,7 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
 
     def ask(parameter):
         try:
-            return node.set_parameters([parameter])[0].reason
+            return node.set_parameters_atomically([parameter]).reason
         except Exception as error:  # as the service of parameters does
             return str(error)
 
@@ -610,6 +610,12 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
     assert ask(back) == ""
     assert "cannot be undeclared" in ask(Parameter("step.plugin_name"))
     assert "no parameter is called" in ask(Parameter("forward_dynamics.optoins.x"))
+    for wrong in (float("nan"), []):
+        assert "valid: " in ask(Parameter(name, value=wrong))
+        assert not node.has_parameter(name)
+    both = [given, Parameter("update_rate", value=-5)]
+    assert not node.set_parameters_atomically(both).successful
+    assert not node.has_parameter(name), "a refused request changes nothing"
 
 
 @pytest.mark.ros
