@@ -613,7 +613,7 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
     for wrong in (float("nan"), []):
         assert "valid: " in ask(Parameter(name, value=wrong))
         assert not node.has_parameter(name)
-    both = [given, Parameter("update_rate", value=-5)]
+    both = [value, Parameter("update_rate", value=-5)]
     assert not node.set_parameters_atomically(both).successful
     assert not node.has_parameter(name), "a refused request changes nothing"
 
