@@ -329,7 +329,7 @@ def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     for _, command in mode:
         _run(command, capsys)
     answer = _run(["dyn", "param", "get", "/computed_torque", "mode"], capsys)
-    assert answer.endswith(": impedance")
+    assert answer.endswith(": gravity")
     recording.send_signal(signal.SIGINT)
     out = recording.communicate(timeout=30)[0]
     assert "/joint_states" in out

@@ -448,8 +448,8 @@ def test_dyn_up_warns_of_a_robot_with_findings(mass, monkeypatch, tmp_path, caps
     assert cli.main(["up", "demo", "--robot", str(tmp_path / "heavy.urdf")]) == 0
     said = capsys.readouterr().err
     line = (
-        "dyn up: warning: robot 'arm7': Too weak for its own weight: dyn doctor"
-        f" {tmp_path / 'heavy.urdf'} says more\n"
+        "dyn up: warning: robot 'arm7': Radius of gyration does not fit the robot; Too"
+        f" weak for its own weight: dyn doctor {tmp_path / 'heavy.urdf'} says more\n"
     )
     assert said == line * (mass > 100)
 
