@@ -498,6 +498,7 @@ def test_forces_of_motors_before_the_gear_are_asked_about(shipped, name, factor)
         15.0 * tau,
         tau / 15.0,
         factor * tau * unlike / np.sqrt(unlike.max()),
+        factor * tau * (1.0 + (np.arange(model.nv) >= model.nv // 2)),  # 1 and 2
     ):
         with warnings.catch_warnings(record=True) as issued:
             warnings.simplefilter("always")

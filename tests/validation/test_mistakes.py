@@ -317,7 +317,10 @@ def test_joint_forces_without_a_motor_are_reported(shipped, world):
     with pytest.warns(ModelWarning, match=escape(said)):
         run = _run(model, lambda t, q, qd: push, world=world)
     assert [x for x in run.warnings if said in x and "valid: zeros there" in x]
-    push[5] = 1e-12
+    push[4], push[5] = 0.01, 0.0  # beside a motor's 1 N·m
+    with pytest.warns(ModelWarning, match="returned 0.01 N for root_joint.4"):
+        _run(model, lambda t, q, qd: push, world=world)
+    push[4], push[5] = 0.0, 1e-12
     assert _run(model, lambda t, q, qd: push, world=world).warnings == ()
     assert _run(model, world=world).warnings == ()
 
@@ -329,6 +332,8 @@ def test_joint_forces_of_a_prescribed_joint_are_reported(shipped, world):
     with pytest.warns(ModelWarning, match="joint forces of the controller have no"):
         run = _run(model, lambda t, q, qd: [0.0, 1.0], **settings)
     assert "no effect on joint2: the prescribed" in run.warnings[-1]
+    passive = dyn.load("two_link", extras={"joints": {"joint2": {"passive": True}}})
+    assert _run(passive, lambda t, q, qd: [1.0, 0.0], **settings).warnings == ()
     assert _run(model, lambda t, q, qd: [1.0, 0.0], **settings).warnings == ()
 
 
