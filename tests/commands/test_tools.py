@@ -237,7 +237,7 @@ def test_slow_motion_and_poses_are_not_asked_about():
     for q, qd in ((slow, rate), (poses, None), (poses, 0 * poses), (0 * slow, None)):
         record = MotionRecord.of_joints(robot.joint_names, t, q, qd=qd)
         inverse_dynamics(robot, record)
-    record = MotionRecord.of_joints(robot.joint_names, 0.01 * t, slow)
+    record = MotionRecord.of_joints(robot.joint_names, 0.01 * t, 0.015 * slow)
     inverse_dynamics(robot, record)
 
 
