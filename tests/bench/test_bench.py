@@ -157,6 +157,8 @@ def test_peers_can_be_called(peer, floating):
         error = difference(made, name, ours)
         assert (error <= AGREE) == (name not in made.because or not floating), name
         wrong = [x * 1.001 + 0.001 for x in ours]
+        if floating and name == "semi_implicit_euler":  # poses remain poses
+            wrong[0] = np.array([robot.model.normalize(q) for q in wrong[0]])
         if made.gravity == Peer.gravity:
             assert difference(made, name, wrong) > AGREE, name
         assert not made.lack(name)
