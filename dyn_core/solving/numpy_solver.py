@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.engines import Program
 from dyn_core.engines.base import Recipe
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import PluginError, ShapeError, UnsupportedError
+from dyn_core.errors import PluginError, ShapeError, SignatureError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import resistance
 from dyn_core.problems import REST
@@ -88,10 +88,15 @@ class ArraySolver(Solver):
             options: Options of every build (BuildOptions) and of the solver.
 
         Raises:
+            SignatureError: The class has no name, or no signature.
             UnsupportedError: The system is of another kind or not supported, or an
                 option is unknown, invalid or needs tracing, such as inputs that are
                 parameter paths, or threads.
         """
+        for part, valid in (("name", "'my_solver'"), ("signature", "FORWARD_DYNAMICS")):
+            if not hasattr(self, part):
+                who = type(self).__name__
+                raise SignatureError(f"{who} has no {part}; valid: {part} = {valid}")
         self.demand_kind(model, more)
         common, chosen = self.read_options(model, options)
         reason = self.refusal(model) or self.lack(model, chosen)

@@ -20,6 +20,7 @@ from dyn_core.authoring import (
     ContactSolver,
     Force,
     Motion,
+    NumpySolver,
     Required,
     TracedSolver,
     Vector,
@@ -996,6 +997,15 @@ def test_what_authors_forget_is_told_with_their_line(shipped):
     ):
         TracedSolver("filled", GRAVITY_FORCE, lambda model, q, rnea: q,
                      slots={"rnea": INVERSE_DYNAMICS}, fills={"rneaa": "auto"})  # fmt: skip
+
+    class Nameless(NumpySolver):
+        signature = GRAVITY_FORCE
+
+        def solve(self, model, q):
+            return q
+
+    with pytest.raises(dyn.SignatureError, match="Nameless has no name; valid: name"):
+        Nameless().build(arm)
 
     def misspelt(model, q):
         return model.agrav
