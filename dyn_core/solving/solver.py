@@ -473,7 +473,7 @@ class TracedSolver(Solver):
         """
         if isinstance(what, str):
             if self.lookup is None:
-                name = wanted.name if what == AUTO else f"SOLVER_OF_{wanted.name}"
+                name = wanted.name if what == AUTO else what
                 why = f"no plugin offers {self.name}; valid: dyn.solver('{name}')"
                 raise SignatureError(f"{self.name}: slot {slot} is '{what}', but {why}")
             what = self.lookup(what, wanted)
