@@ -597,8 +597,8 @@ def readme(
         + (_NEWLIB if target.is_arm else "")
         + (f"\n{slow}.\n" if slow else ""),
         numbered="".join(
-            f"\nEach {what}: {', '.join(f'{k} {name}' for k, name in names.items())}.\n"
-            for what, names in x.numbered.items()
+            f"\nEach {what}: {', '.join(listed)}.\n"
+            for what, listed in x.numbered_lists.items()
         ),
         how=_hosts(x, binary) if module else "",
         license=LICENSE,

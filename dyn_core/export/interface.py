@@ -173,6 +173,14 @@ class Interface:
     answers_all: bool = False
 
     @property
+    def numbered_lists(self) -> dict[str, list[str]]:
+        """`numbered` as texts, such as "0 drives"."""
+        return {
+            what: [f"{k} {name}" for k, name in names.items()]
+            for what, names in self.numbered.items()
+        }
+
+    @property
     def real(self) -> str:
         """Type of the numbers in C."""
         return "double" if self.dtype == "float64" else "float"

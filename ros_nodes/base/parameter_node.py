@@ -410,7 +410,7 @@ class TableNode(FormerTopics):
         Raises:
             ParameterNotDeclaredException: A name is unknown.
         """
-        new = []
+        new, result = [], SetParametersResult(successful=False)
         try:
             for x in parameter_list:
                 known = self.has_parameter(x.name) or x.type_ == NOT_SET
@@ -423,9 +423,9 @@ class TableNode(FormerTopics):
                 new.append(x.name)
             result = super().set_parameters_atomically(parameter_list)
         except dyn.DynError as error:
-            result = SetParametersResult(successful=False, reason=str(error))
-        if not result.successful:
-            for name in new:
+            result.reason = str(error)
+        finally:  # also where a name is unknown
+            for name in new if not result.successful else ():
                 self.undeclare_parameter(name)
         return result
 

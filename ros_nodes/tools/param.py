@@ -80,8 +80,9 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     was not given before, of the type that the string has.
     """
     name, number = arguments.name, NOT_SET
-    if not OPTION.fullmatch(name) or name in parameter_names(live, node):
-        _require(live, node, [name])
+    known = parameter_names(live, node)
+    if not OPTION.fullmatch(name) or name in known:
+        _check(node, [name], known)
         (descriptor,) = descriptors(live, node, [name])
         number = descriptor.type
         if descriptor.dynamic_typing or number == NOT_SET:

@@ -581,6 +581,7 @@ def test_options_of_solvers_act(make):
 @pytest.mark.ros
 def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
     """Not in a configured one, and no parameter that the node needs."""
+    from rclpy.exceptions import ParameterNotDeclaredException
     from rclpy.parameter import Parameter
 
     node, good = make("simulator", {"forward_dynamics.plugin_name": "aba_loops"})
@@ -616,6 +617,9 @@ def test_an_option_is_given_and_taken_back_in_a_node_that_is_there(make):
     both = [value, Parameter("update_rate", value=-5)]
     assert not node.set_parameters_atomically(both).successful
     assert not node.has_parameter(name), "a refused request changes nothing"
+    with pytest.raises(ParameterNotDeclaredException):
+        node.set_parameters_atomically([value, Parameter("unknown", value=1)])
+    assert not node.has_parameter(name)
 
 
 @pytest.mark.ros

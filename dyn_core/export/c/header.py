@@ -106,9 +106,8 @@ def _about(x: Interface, exact: bool) -> str:
                 f"{port.c_name}{shape}{unit}: {port.meaning or port.name}", _WIDTH,
                 initial_indent="  ", subsequent_indent="      ",
             )  # fmt: skip
-    for what, names in x.numbered.items():
-        numbers = [f"{k} {name}" for k, name in names.items()]
-        lines += _wrapped(f"Each {what}: ", numbers, "      ")
+    for what, listed in x.numbered_lists.items():
+        lines += _wrapped(f"Each {what}: ", listed, "      ")
     lines += [*_coordinates(x), "", *_use(x).splitlines(), ""]
     lines.append("SI units, matrices row-major, quaternions (x, y, z, w).")
     how = "the bits" if exact else "not the bits (multiply-adds round twice here)"
