@@ -160,9 +160,15 @@ class Cost:
         A pose has 12, a posture nq, a custom cost none; a distance has 1 between links,
         4 to a point; others have as many as the residual. Links are not looked up.
         """
-        if self.kind == "distance":
-            return 1 if len(self.frames) == 2 else 4
-        return len(self.neutral_target(model))
+        sizes = {
+            "posture": model.nq,
+            "pose": 12,
+            "frame_velocity": 6,
+            "centre_of_mass": 3,
+            "distance": 1 if len(self.frames) == 2 else 4,
+            "custom": 0,
+        }
+        return sizes.get(self.kind, model.nv)
 
     def neutral_target(self, model: Model) -> np.ndarray:
         """Return the target that stands for None, flat.
@@ -173,8 +179,7 @@ class Cost:
         """
         if self.kind == "posture":
             return model.neutral()
-        sizes = {"pose": 12, "frame_velocity": 6, "centre_of_mass": 3, "custom": 0}
-        return np.zeros(sizes.get(self.kind, model.nv))
+        return np.zeros(self.target_size(model))
 
     def read_target(self, model: Model, target: Any = None) -> np.ndarray:
         """Return a target as flat numbers, (n,), or (states, n) if it varies.
@@ -232,13 +237,18 @@ class Cost:
             ModelError: The robot has no such link.
             TraceError: The function of a user cannot be traced.
         """
-        size, array = self.size(model), self.read_target(model, target)
+        size, array = self.size(model), self.targets(model, states, target)
         if self.weight.ndim and len(self.weight) != size:
             self._refuse("weight", self.weight, f"one number, or {size}")
-        if array.ndim == 2 and len(array) != states:
-            self._refuse("target", array.shape, f"{states} rows, one for each state")
         weights = np.broadcast_to(self.weight, (states, size))
         return np.hstack([weights, np.broadcast_to(array, (states, array.shape[-1]))])
+
+    def targets(self, model: Model, states: int, target: Any = None) -> np.ndarray:
+        """Return `read_target`; SettingError if it varies and has not `states` rows."""
+        array = self.read_target(model, target)
+        if array.ndim == 2 and len(array) != states:
+            self._refuse("target", array.shape, f"{states} rows, one for each state")
+        return array
 
 
 def _pose(cost: Cost, value: Any) -> np.ndarray:

@@ -388,7 +388,8 @@ class Search:
         slope = stationarity * np.abs(plan.tau).max(initial=0.0)
         if reason == CONVERGED and not slope <= STATIONARY * (1.0 + abs(state.value)):
             reason = STALLED
-        left = [] if reason == DIVERGED else [penalty.worst(self.problem, *plan[:2])]
+        named = violation > 0.0 and reason != DIVERGED
+        left = [penalty.worst(self.problem, *plan[:2])] if named else []
         if reason == STALLED:
             left.append(f"no step helps at a stationarity of {stationarity:.3g}")
         elif reason == MAX_ITERATIONS:

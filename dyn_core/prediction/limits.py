@@ -137,11 +137,13 @@ class Penalty:
         self.low, self.high = (np.tile(x, (problem.knots + 1, 1)) for x in (low, high))
         if start is not None:
             x = np.concatenate([start.q[self._place], start.qd])
-            share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
-            below, above = low - x, x - high
+            beyond = np.array([low - x, x - high])
             # Within the tolerance they stay: those of plan after plan would add up.
-            self.low -= share * np.where(below > LIMIT_TOLERANCE, below, 0.0)
-            self.high += share * np.where(above > LIMIT_TOLERANCE, above, 0.0)
+            beyond[~(beyond > LIMIT_TOLERANCE)] = 0.0
+            if beyond.any():
+                share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
+                self.low -= share * beyond[0]
+                self.high += share * beyond[1]
         self.active = bool(np.isfinite([low, high]).any())
         self.rho = self.START
         self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))

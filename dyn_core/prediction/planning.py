@@ -210,6 +210,10 @@ class Plan(NearAttributes):
         degrees. Joints with nq != nv are not checked, nor are their velocities.
         """
         bounds, model = self.problem.bounds, self.problem.model
+        slack, places = self.slack, np.maximum(bounds.place, 0)
+        over = np.maximum(bounds.q_lower - q[places], q[places] - bounds.q_upper)
+        if not (over > slack).any() and not (np.abs(qd) - bounds.qd > slack).any():
+            return
         for k, place in enumerate(bounds.place):
             for what, x, low, high in (
                 ("position", q[place], bounds.q_lower[k], bounds.q_upper[k]),

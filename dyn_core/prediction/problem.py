@@ -197,14 +197,27 @@ class ControlProblem(System):
         They are poses, postures, centres of mass and distances. Each is (cost, its
         weights, its target); the slices are those of end costs in `settings`.
         """
-        start, goals = 0, []
-        for cost in self.ending:
-            middle = start + cost.size(self.model)
-            end = middle + cost.target_size(self.model)
-            if cost.kind in GOALS:
-                goals.append((cost, slice(start, middle), slice(middle, end)))
-            start = end
-        return tuple(goals)
+        return tuple(
+            (cost, slice(at.start - cost.size(self.model), at.start), at)
+            for cost, _, at in self._places
+            if cost.ends and cost.kind in GOALS
+        )
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Cost, slice, slice], ...]:
+        """Each cost, and where `settings` has its target: at the knots, at the end.
+
+        A slice counts only where the cost runs or ends.
+        """
+        places, knot, end = [], 0, 0
+        for cost in self.costs:
+            size, count = cost.size(self.model), cost.target_size(self.model)
+            at_knots = slice(knot + size, knot + size + count)
+            at_end = slice(end + size, end + size + count)
+            places.append((cost, at_knots, at_end))
+            knot = at_knots.stop if cost.runs else knot
+            end = at_end.stop if cost.ends else end
+        return tuple(places)
 
     @cached_property
     def bounds(self) -> CoordinateBounds:
@@ -320,10 +333,9 @@ class ControlProblem(System):
         """
         if not isinstance(targets, Mapping):
             self._refuse("targets", targets, "targets by name of their costs")
-        if not targets:
-            return self._own_settings[0].copy(), self._own_settings[1].copy()
+        running, ending = (table.copy() for table in self._own_settings)
         names = [cost.name for cost in self.costs]
-        for name in targets:
+        for name, target in targets.items():
             if names.count(name) != 1:
                 valid = ", ".join(sorted({x for x in names if names.count(x) == 1}))
                 text = f"plan: target of {shown(name)}"
@@ -332,17 +344,20 @@ class ControlProblem(System):
                     text += " its own name="
                 text += f"; valid: {valid or 'none'}"
                 raise SettingError(text, "targets")
-        return self._settings(targets)
+            cost, at_knots, at_end = self._places[names.index(name)]
+            rows = cost.targets(self.model, self.knots + 1, target)
+            if cost.runs:
+                running[:, at_knots] = rows if rows.ndim == 1 else rows[:-1]
+            if cost.ends:
+                ending[at_end] = rows if rows.ndim == 1 else rows[-1]
+        return running, ending
 
     @cached_property
     def _own_settings(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._settings({})
-
-    def _settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        states = self.knots + 1
+        """Weights and targets of the costs themselves, as of `settings`."""
         running, ending = [np.zeros((self.knots, 0))], [np.zeros(0)]
         for cost in self.costs:
-            table = cost.settings(self.model, states, targets.get(cost.name))
+            table = cost.settings(self.model, self.knots + 1)
             if cost.ends:
                 ending.append(table[-1])
             if cost.runs:

@@ -343,6 +343,7 @@ class Iteration(PlanState):
         l_u, l_ux, l_uu = (x[:N] for x in knots)
         parts = A[:N], B[:N], gap, l_x, l_u, l_xx, l_ux, l_uu, self.plan.tau
         self.model = Expansion(*parts)
+        self._diagonals = np.einsum("kii->ki", l_xx)  # the same memory
         self._ends = ends[0][:N], ends[1][:N]
         self._running, self._values, self.value = settings[:N], values[:N], np.inf
         bounds = problem.bounds
@@ -455,8 +456,7 @@ class Iteration(PlanState):
             limits.of_plan()
             value += float(limits.value[0])
             m.l_x[...] += limits.gradient
-            diagonal = np.arange(2 * nv)
-            m.l_xx[:, diagonal, diagonal] += limits.curved
+            self._diagonals += limits.curved
         if self.curved:
             self._add_curvature(self._curvature)
         return value

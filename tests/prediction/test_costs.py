@@ -1,5 +1,7 @@
 """Costs of a plan: derivatives by differences, targets and weights, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -91,6 +93,43 @@ def test_targets_may_vary_along_the_plan():
     np.testing.assert_array_equal(ending, np.r_[2.0 * np.ones(7), rows[-1]])
     running, _ = problem.settings({"posture": np.ones(7)})
     np.testing.assert_array_equal(running[:, 7:], 1.0)
+
+
+@pytest.mark.parametrize("name", ["arm7", "quadruped"])
+def test_a_given_target_is_as_one_of_the_cost_itself(name):
+    """For each kind of cost, for each time it counts, alone and with rows."""
+    model, rng, knots = dyn.load(name), np.random.default_rng(3), 3
+    items = [replace(x, name=key) for key, x in every_cost(model, rng).items()]
+    items = [
+        replace(x, name=f"{x.name} {when}", when=when)
+        for x in items
+        for when in ("running", "end", "always")
+        if x.kind != "effort" or when == "running"
+        if x.kind != "custom" or when == "running"  # its function reads tau
+    ]
+    problem = ControlProblem(model, items, knots=knots)
+    for k, item in enumerate(items):
+        if item.kind == "custom":
+            continue
+        one = every_cost(model, rng)[item.name.rsplit(" ", 1)[0]].target
+        if one is None:
+            one = rng.normal(size=item.target_size(model))
+        for target in (one, np.array([np.asarray(one)] * (knots + 1))):
+            wanted = [*items[:k], replace(item, target=target), *items[k + 1 :]]
+            wanted = ControlProblem(model, wanted, knots=knots).settings({})
+            given = problem.settings({item.name: target})
+            for mine, other in zip(given, wanted, strict=True):
+                np.testing.assert_array_equal(mine, other, err_msg=item.name)
+
+
+def test_targets_do_not_trace_functions_again():
+    model, calls = dyn.load("arm7"), []
+    mine = cost.custom(lambda model, q, qd, tau: calls.append(1) or [qd[0]])
+    problem = ControlProblem(model, [mine, cost.posture()], knots=3)
+    problem.settings({"posture": np.zeros(7)})
+    before = len(calls)
+    problem.settings({"posture": np.ones(7)})
+    assert len(calls) == before > 0
 
 
 @pytest.mark.parametrize(

@@ -134,12 +134,12 @@ class Tree:
         """Number of moving bodies, without the base."""
         return len(self.parent) - 1
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of independent position coordinates; followers have none."""
         return sum(self.joint[i].nq for i in self.independent)
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of independent velocity coordinates; followers have none."""
         return sum(self.joint[i].nv for i in self.independent)
