@@ -36,12 +36,11 @@ def page():
         by_problem.setdefault(solver.signature, []).append(solver)
     parts = [HEAD]
     for signature in sorted(by_problem, key=lambda s: (s.system != "robot", s.name)):
-        parts.append(f"\n## {signature.name}\n\n{signature!r}\n\n")
-        parts.append("| solver | computes |\n|---|---|\n")
+        parts.append(f"\n## {signature.name}\n\n{signature!r}\n")
         for solver in by_problem[signature]:
             sentence = " ".join(summary(solver).split())
             mark = " (reference)" if solver.reference else ""
-            parts.append(f"| `{solver.name}`{mark} | {sentence} |\n")
+            parts.append(f"- `{solver.name}`{mark}: {sentence}\n")
     return "".join(parts)
 
 
