@@ -19,6 +19,7 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, StateError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.checks.robots import beyond_limits
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY, STEP
@@ -415,7 +416,7 @@ def simulate(
     bar.end()
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
     dropped = rows.without_effect(robot.prescribed)
-    dropped += rows.without_motor(robot.prescribed)
+    dropped += rows.without_motor(robot.prescribed) + rows.out_of_reach()
     if isinstance(robot, ContactSimulator):
         dropped += robot.fallen() + robot.unsolved()
     else:
@@ -509,6 +510,13 @@ class _RunRecorder:
             " which has no motor, and it acted; valid: zeros there, or external forces"
             " for what is no motor's",
         )
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        """Return a sentence on references beyond the limits of position; else ()."""
+        name, model = "the reference", self.model
+        ends = [end.reduce(self.q_ref) for end in (np.fmin, np.fmax) if len(self.t)]
+        told = [beyond_limits(model, name, q, name) for q in ends]
+        return tuple(filter(None, told))[:1]
 
     def free_fall(self, period: float) -> tuple[str, ...]:
         """Return a sentence on each free body that falls like a stone; else ().

@@ -316,6 +316,28 @@ def test_a_controller_that_does_not_drive_is_told(arm):
         simulate(arm, Controller(arm), q0=arm.start(), qd0=[60.0] + [0.0] * 6)
 
 
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ([0.0, 90.0, 0.0, 0.0, 0.0, 0.0, 0.0], "is the reference in degrees.* joint2 "),
+        ([0.0, 0.0, 0.0, -5.0, 0.0, 0.0, 0.0], "beyond the limits of joint joint4 by"),
+        (None, ""),
+    ],
+)
+def test_a_reference_beyond_limits_is_told(shipped, reference, message, recwarn):
+    """Also where only one row of it is beyond them."""
+    model = shipped["arm7"]
+
+    def law(t, q, qd):
+        law.reference = model.start() if t < 0.005 or not reference else reference
+        return np.zeros(7)
+
+    run = dyn.simulate(model, law, duration=0.01, limit_stops=False)
+    told = [text for text in run.warnings if "reference" in text]
+    assert bool(told) == bool(message) and re.search(message, " ".join(told))
+    assert any("reference" in str(w.message) for w in recwarn) == bool(message)
+
+
 def test_a_command_of_any_size_is_no_warning_of_numpy(shipped):
     """The sum of its squares overflowed."""
     with warnings.catch_warnings():
