@@ -137,9 +137,21 @@ class ContactSimulator(RobotPlant):
         self._reactions: dict[Any, Any] = {}
         self._sensors: dict[str, WrenchSensor] = {}
         self._prepare()
-        self.warnings += self._overlap()
+        self.warnings += self._untouchable() + self._overlap()
         if self.world.limits:
             self.warnings += self._beyond_limits()
+
+    def _untouchable(self) -> tuple[str, ...]:
+        """Return a tuple with a sentence if contacts are on and no pair is tested."""
+        pairs = self.contact_model.pairs
+        if pairs is None or pairs.links:
+            return ()
+        why = "the robot has no shapes; valid: <collision> in its file"
+        if self.model.shapes:
+            why = (
+                "groups and sidecar leave out all pairs of shapes; valid: other groups"
+            )
+        return (f"no contact is possible: {why}, or World(contacts=False)",)
 
     def _overlap(self) -> tuple[str, ...]:
         """Return a tuple with one sentence on the overlaps at q0, the deepest first.

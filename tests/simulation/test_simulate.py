@@ -363,6 +363,18 @@ def test_a_robot_that_falls_out_of_the_picture_is_told_of(shipped):
         assert not any("falls" in x for x in run.warnings)
 
 
+def test_a_world_in_which_nothing_can_touch_is_told(shipped):
+    """A robot without collision shapes fell through the floor without a word."""
+    with pytest.warns(ModelWarning, match="no contact is possible: the robot has no"):
+        simulate(shipped["arm7"], world="floor", duration=0.01)
+    with pytest.warns(ModelWarning, match="leave out all pairs of shapes"):
+        dog = dyn.load("quadruped", root_joint="fixed")
+        world = dyn.World(groups={"all": [*dog.frame_names, "ground"]})
+        simulate(dog, world=world, duration=0.01)
+    for world in (dyn.World(contacts=False), None):
+        assert not simulate(shipped["arm7"], world=world, duration=0.01).warnings
+
+
 def test_given_accelerations_replace_the_step():
     """Prescribed joints report what they take; another step is refused in words."""
     model = dyn.load_urdf(dyn.robots.path("arm7"))
