@@ -48,11 +48,7 @@ MOST_ROWS = 6  # maximum number of rows of a contact
 
 
 def checked_step(h: float) -> float:
-    """Return a step [s] as a float.
-
-    Raises:
-        SettingError: It is not a finite number above 0.
-    """
+    """Return a step [s] as a float; SettingError: no finite number above 0."""
     try:
         return float(Quantity(0.0, above=True).read("step h", h))
     except ModelError as error:
@@ -63,14 +59,10 @@ class StepSetup:
     """Constant data of steps: a robot in its world, its Programs, and the step.
 
     Attributes:
-        of: Robot and world.
         h, remaining: Step, and the time in it for which the new velocity acts [s].
         at_middle: Whether constraints are evaluated at the middle of a step.
-        scene: Tables.
         moved, moved_apart: Program of MOVED_STATE, and one with a correction.
-        choice: Solver.
-        names: Names of constraints that are no contacts; a constraint with number k has
-            the index -1 - k.
+        names: Of constraints that are no contacts; of number k at the index -1 - k.
         prescribed: By name of a prescribed joint: list of its coordinates' rows.
     """
 
@@ -135,15 +127,7 @@ class StepSetup:
         self._terms: dict[bool, Any] = {}
 
     def terms(self, with_forces: bool) -> Any:
-        """Return the Program of CONTACT_TERMS, built on first use and then cached.
-
-        Args:
-            with_forces: Whether it has forces on bodies, f_ext, as an input.
-
-        Raises:
-            UnsupportedError: The solver contact_terms does not support the robot or the
-                engine. Other DynErrors of its `build` pass through.
-        """
+        """Return the Program of CONTACT_TERMS, with an input f_ext or not; cached."""
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
             part = self.remaining / self.h
@@ -156,11 +140,7 @@ class StepSetup:
 class StepRoom:
     """Memory for the steps of some states: their terms, and buffers for one problem.
 
-    Attributes:
-        contacts: Maximum number of contacts.
-        step: Arrays of the steps; without earlier impulses.
-        solver: The solver with its memory.
-        python: Python functions that the machine code calls.
+    `contacts` is their largest number; `step` is without earlier impulses.
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
@@ -183,9 +163,6 @@ class StepRoom:
         The arrays `step`, `solver` and `python` are replaced; terms, qd_next and
         correction of the states remain. Code bound to the old arrays must be bound
         again.
-
-        Args:
-            contacts: Maximum number of contacts.
         """
         scene = self._setup.scene
         tables, dense = scene.tables, scene.dense
@@ -228,11 +205,7 @@ class StepRoom:
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
         """Return impulses of earlier steps, with memory for as many blocks as here.
 
-        Args:
-            known: Impulses of these `states` states (their number is not checked);
-                returned if each state has memory for enough blocks, else copied into
-                larger arrays. None: there are none, zeros are returned.
-            states: Number of states of new arrays.
+        They are `known` itself if it is large enough, else a copy; zeros for None.
         """
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:
