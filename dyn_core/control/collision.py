@@ -310,10 +310,7 @@ class CollisionDetector:
 def still_touched(
     excess: np.ndarray, touched: np.ndarray, release: float
 ) -> np.ndarray:
-    """Return which joints are in collision: ratio > 1, or > `release` if touched.
-
-    `touched` is of the previous cycle. NaN counts as a collision.
-    """
+    """Return joints in collision: above 1 or NaN; above `release` if touched before."""
     return ~(excess <= np.where(touched, release, 1.0))
 
 

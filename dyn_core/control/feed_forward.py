@@ -93,7 +93,6 @@ class FeedForward:
         """Return the efforts of a trajectory's joints at its points, (k, n) [N·m | N].
 
         Joints that the trajectory omits are at their positions in `hold`, else at 0.
-        TrajectoryError: an effort is not finite.
         """
         model = self.model
         rest = [self.hold.get(name, 0.0) for name in model.joint_names]
@@ -110,10 +109,7 @@ class FeedForward:
         return effort
 
     def excess(self, effort: np.ndarray, joints: Sequence[str]) -> list[str]:
-        """Return a sentence for each joint with finite efforts (k, n) above its limit.
-
-        A limit of 0 or less in the model means that the joint is not checked.
-        """
+        """Return a sentence for each joint with an effort above its limit (> 0)."""
         lines = []
         for j, name in enumerate(joints):
             limit = float(self.model.effort_limit[self.model.v_slice(name)][0])

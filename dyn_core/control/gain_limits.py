@@ -81,10 +81,7 @@ class SampledGains:
     H: np.ndarray | None = None
 
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
-        """Return the gains at or beyond a fraction of their bounds, d, p, then i.
-
-        A ratio that is NaN counts as beyond.
-        """
+        """Return the gains d, p, i at or beyond a share of their bounds, or NaN."""
         rows = []
         for gain, (ratio, bound) in self._bounds(period).items():
             values = getattr(self, gain)
@@ -166,10 +163,7 @@ class SampledGains:
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return a sentence for each kind of gain that reaches half of its bound.
-
-    Each names the joint nearest to its bound.
-    """
+    """Return a sentence for each kind of gain that reaches half of its bound."""
     near = gains.beyond(period, HALF)
     said = []
     for gain in NAMES:

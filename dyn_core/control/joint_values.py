@@ -41,10 +41,7 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 
 
 def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names in a setting `wrap`; None: the continuous joints.
-
-    ModelError: a name is none of model.endless_joints.
-    """
+    """Return the names in a setting `wrap`, checked; None: the continuous joints."""
     if wrap is None:
         names, kind = model.endless_joints, model.joint_kind
         return tuple(name for name in names if kind(name) == "continuous")

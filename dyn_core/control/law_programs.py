@@ -62,10 +62,7 @@ def weightless(model: Model) -> Model:
 
 
 def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
-    """Return gains of all joints, from one number, also in a list, or one a joint.
-
-    SettingError: their number is wrong, or one is negative or not finite.
-    """
+    """Return gains >= 0 of all joints, from one, also in a list, or one a joint."""
     try:
         gains = np.broadcast_to(float_array(name, value, "gains"), (count,)).copy()
     except (TypeError, ValueError, OverflowError) as error:

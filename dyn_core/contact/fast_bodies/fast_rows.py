@@ -22,11 +22,7 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 
 @machine_code
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
-    """Compute motion, shift and spatial of FastMemory for step.fast.velocity[turn].
-
-    `shift` is nonzero for bodies whose chain met another at a previous velocity.
-    `turned` of the world (body 0) becomes the identity.
-    """
+    """Compute motion, shift and spatial of FastMemory for step.fast.velocity[turn]."""
     fast, memory = scene.fast, step.fast
     columns, poses = step.terms.columns[state], step.terms.poses[state]
     velocity = memory.velocity[turn]

@@ -109,8 +109,7 @@ def fast_tables(
 ) -> FastTables:
     """Return the tables of a robot in its world.
 
-    `follows`: a step can be solved again with more contacts. If not, `allowed` is NEVER
-    for all bodies, so that no pair is fast.
+    `follows`: a step can be solved again with more contacts; else no pair is fast.
     """
     parent, root = list(model.parent), [0]
     lines: list[list[int]] = [[]]

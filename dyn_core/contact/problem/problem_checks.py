@@ -125,10 +125,7 @@ def refuse_bad_numbers(problem: Any) -> None:
 
 
 def owner(problem: Any, field: str, index: int) -> str:
-    """Return index, name and kind of the block of a row or coefficient, for messages.
-
-    `index` counts coefficients if `field` is "mu", else rows.
-    """
+    """Return index, name and kind of the block of a row, or coefficient if "mu"."""
     for number, block in enumerate(problem.layout.blocks):
         rows = (
             range(block.first, block.first + block.count)

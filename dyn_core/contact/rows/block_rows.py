@@ -105,10 +105,9 @@ def union(
 def add_place(
     tables: Structure, place: int, rows: Rows, block: int, n: int, work: StepMemory
 ) -> int:
-    """Add a place and its ancestors to the support of a block; return the new size.
+    """Add a place and its ancestors to a support of n entries; return the new size.
 
-    `n` is the old size. The support stays ascending, with each place once;
-    support_count is not set; work.union is overwritten.
+    It stays ascending, with each place once; support_count is not set.
     """
     start = rows.support_start[block]
     first, last = tables.above_start[place], tables.above_start[place + 1]

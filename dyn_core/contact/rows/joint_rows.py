@@ -19,10 +19,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 @dataclass
 class JointTable:
-    """JointRows of a robot, and the constraint of each row.
-
-    `prescribed` has the row of each coordinate of each prescribed joint, by joint.
-    """
+    """JointRows of a robot, their constraints, and the rows of prescribed joints."""
 
     rows: JointRows
     constraints: list[Constraint]

@@ -80,10 +80,7 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
 @machine_code
 def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state in which no pair is fast; return their number.
-
-    Minus that number if it exceeds the capacity.
-    """
+    """Find contacts without fast pairs; return their number, < 0 above capacity."""
     return find_contacts(
         scene.shapes,
         scene.pairs,
@@ -107,10 +104,7 @@ def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
 def fill_problem(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int]:
-    """Fill the problem of a step from its contacts; return numbers of blocks and rows.
-
-    `read_velocities` comes before. Impulses start from step.earlier.
-    """
+    """Fill a problem from contacts, after `read_velocities`; return blocks and rows."""
     work, fastest = step.work, 0.0
     for k in range(len(scene.tables.coordinate)):
         fastest = max(fastest, abs(work.qd[k]))

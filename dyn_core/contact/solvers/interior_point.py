@@ -46,8 +46,7 @@ def start_cone(
 ) -> int:
     """Set initial impulses and slacks of a cone; return the products in cone_gap: 1, 2.
 
-    The normal impulse and eta are 1, the normal slack is max(1, b); impulses and slacks
-    of the tangents are zero.
+    Normal impulse and eta are 1, the normal slack is max(1, b), all others are zero.
     """
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
     point.eta[k] = 1.0
@@ -163,11 +162,7 @@ def step_of_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, dx: FloatArray, after: FloatArray, w: FloatArray, u: FloatArray,
 ) -> None:  # fmt: skip
-    """Set the changes of a cone's impulses and slacks from the solution of a step.
-
-    dx becomes `after`, from the linear system; w is Y dz, u the velocities minus
-    slacks.
-    """
+    """Set the changes of impulses, `after`, and slacks of a cone from w = Y dz."""
     eta_step = point.constant[k] + point.by_normal[k] * after[first]
     for i in range(first, first + count):
         dx[i] = after[i]

@@ -87,11 +87,7 @@ class ChosenSolver(NamedTuple):
 def choice_of(
     name: str, options: Mapping[str, float], impacts: bool = False
 ) -> SolverChoice:
-    """Return a solver by name, with given options in place of the defaults.
-
-    Names of options are not checked. A name outside ROW_SOLVERS gives IN_PYTHON,
-    without options. `impacts`: an impact is solved before each step.
-    """
+    """Return a solver by name, IN_PYTHON outside ROW_SOLVERS, with given options."""
     if name not in ROW_SOLVERS:
         return SolverChoice(IN_PYTHON, 0, 0.0, 0, 0.0, int(impacts))
     chosen = {**ROW_SOLVERS[name], **options}

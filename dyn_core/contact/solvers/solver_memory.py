@@ -201,10 +201,7 @@ def allocate_solvers(
 
 @machine_code
 def final_status(status: int, report: FloatArray, tolerance: float) -> int:
-    """Return CONVERGED, MAX_ITERATIONS or, unchanged, INFEASIBLE by the residual `law`.
-
-    CONVERGED requires law <= 10 tolerance or law <= 1e-8.
-    """
+    """Return CONVERGED (law <= 10 tolerance or 1e-8), MAX_ITERATIONS or INFEASIBLE."""
     # Ten times: each method stops by a measure of its own, not by this residual.
     if status == INFEASIBLE:
         return status

@@ -192,11 +192,7 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log from the step and its end state; return DONE (0) or FAILED (1).
-
-    FAILED: the end state in the log is not finite; impulses of earlier steps are
-    deleted.
-    """
+    """Fill the log from the step and its end state; FAILED if that is not finite."""
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
         log.integers,

@@ -52,10 +52,7 @@ def advanced(
 
 
 def turning(model: Model, qd: np.ndarray) -> np.ndarray:
-    """Return the acceleration in fixed axes minus that in body axes, (nv,).
-
-    w x v in the linear part of floating bodies, zero elsewhere [m/s²].
-    """
+    """Return acceleration in fixed minus in body axes: w x v of floating bodies."""
     if _plain(model):
         return np.zeros(len(qd))
     zeros = Vector.zeros(len(qd))

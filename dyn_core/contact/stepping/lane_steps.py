@@ -224,10 +224,7 @@ def step_alone(
     state: int,
     offset: int,
 ) -> int:
-    """Compute the step of one state, except for its position; it fails as in step_rows.
-
-    Returns 0, or the number of contacts if the arrays are too small for it.
-    """
+    """Compute the step of one state as step_rows; return 0 or the needed contacts."""
     _, needed = step_rows(scene, step, solver, outcomes, state, state + 1, offset)
     return needed
 

@@ -61,11 +61,7 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 def problem_of(
     step: StepArrays, blocks: int, m: int, matrix: bool = True
 ) -> ConstraintProblem:
-    """Return a copy of a prepared problem as a ConstraintProblem.
-
-    Its b contains the bias, its ids are the numbers of the constraints. Without
-    `matrix` G is a function, which needs no memory.
-    """
+    """Return a problem, copied, with bias in b; G is a function without `matrix`."""
     rows, Y = step.rows, sparse_rows(step, blocks, m)
     layout = layout_of(rows.kind[:blocks].tobytes(), rows.count[:blocks].tobytes())
     copies = (x[:m].copy() for x in (rows.b, rows.lo, rows.hi, rows.compliance))
@@ -136,10 +132,7 @@ class MatrixSolver:
 
 
 class PythonTasks:
-    """Python functions that the machine code of a step calls by their numbers.
-
-    `kernel`, the address for ChosenSolver, is valid as long as this object exists.
-    """
+    """Python functions that machine code calls at `kernel` while this exists."""
 
     def __init__(self, tasks: Mapping[int, Task]) -> None:
         """Create the address of the functions.

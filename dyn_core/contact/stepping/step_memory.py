@@ -138,10 +138,7 @@ class StepSetup:
 
 
 class StepRoom:
-    """Memory for the steps of some states: their terms, and buffers for one problem.
-
-    `contacts` is their largest number; `step` is without earlier impulses.
-    """
+    """Memory for steps: terms, and buffers for one problem of up to `contacts`."""
 
     def __init__(self, setup: StepSetup, states: int) -> None:
         """Allocate the arrays, with room for 16 contacts (FIRST_ROOM), see `grow`.
@@ -160,8 +157,7 @@ class StepRoom:
     def grow(self, contacts: int) -> None:
         """Allocate buffers for a number of contacts, larger or smaller.
 
-        The arrays `step`, `solver` and `python` are replaced; terms, qd_next and
-        correction of the states remain. Code bound to the old arrays must be bound
+        terms, qd_next and correction remain. Code bound to the old arrays must be bound
         again.
         """
         scene = self._setup.scene
@@ -203,10 +199,7 @@ class StepRoom:
         self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
-        """Return impulses of earlier steps, with memory for as many blocks as here.
-
-        They are `known` itself if it is large enough, else a copy; zeros for None.
-        """
+        """Return `known`, copied to larger arrays if needed; zeros if it is None."""
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:
             return known

@@ -274,9 +274,5 @@ class JointLaw(ControlLaw):
 
 
 def called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return the result of a law, called with copies of the inputs that are arrays.
-
-    A plugin could change them, and the shadow solver receives the same inputs
-    afterwards.
-    """
+    """Return the result of a law of copied arrays: a plugin could change the inputs."""
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

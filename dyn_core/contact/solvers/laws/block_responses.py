@@ -69,10 +69,9 @@ def respond(
     epsilon: float,
     exact: bool,
 ) -> bool:
-    """Set work.gamma and work.mode of all blocks by their laws, from u and center.
+    """Set gamma and mode of all blocks by their laws; return if slopes may change.
 
-    Returns whether the slope of the law may have changed: a mode differs from the
-    previous call, or a contact slides.
+    They may if a mode differs from the previous call, or a contact slides.
     """
     changed = False
     for k in range(blocks):

@@ -259,11 +259,7 @@ def law_slopes(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float,
     exact: bool,
 ) -> bool:  # fmt: skip
-    """Set work.slopes to the slope S of each block's law in its mode work.mode.
-
-    Returns whether S is not symmetric: a contact slides by Coulomb's law (`exact`). For
-    sliding contacts du must be finite, too.
-    """
+    """Set work.slopes of all blocks in their modes; return if S is not symmetric."""
     slopes, slips = work.slopes, False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
