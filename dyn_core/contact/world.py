@@ -241,8 +241,7 @@ def option_kind() -> Kind:
     """Return the kind of a solver's option; its method `read` checks a value.
 
     Valid are a switch, an integer (beyond ±10^9 it becomes a float), a finite number, a
-    text, or a list of these, which becomes a tuple. `read` raises ModelError for other
-    values, such as None and lists in lists.
+    text, or a list of these, which becomes a tuple; else ModelError.
     """
     one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
     return Either((*one.kinds, ListOf(one)))

@@ -21,14 +21,9 @@ class Carrying:
     """Checks whether the effort limits can hold a payload against gravity.
 
     A payload is refused if it cannot be held at the present position, or at none of a
-    set of random positions within the joint limits. Holding it at every position is not
-    required: many arms carry their load near the body only.
-
-    Attributes:
-        model: Robot.
-        limit: Effort limits, (nv,) [N·m | N].
-        positions: 256 random positions to check, (256, nq), drawn with a fixed seed;
-            (0, nq) for a robot with loops.
+    set of random positions within the joint limits (256, with a fixed seed; none with
+    loops). Holding it at every position is not required: many arms carry their load
+    near the body only.
     """
 
     def __init__(self, model: Model, limit: np.ndarray) -> None:
@@ -39,22 +34,12 @@ class Carrying:
         self.positions = np.array(rows).reshape(count, model.nq)
 
     def check(self, payload: Payload, weight: Weight, q: np.ndarray | None) -> None:
-        """Check that a payload can be carried.
+        """Refuse a payload that cannot be held at q, or at no random position.
 
         An excess is accepted where the robot without the payload needs at least the
         same share of its limits: then the payload is not the cause. A robot with loops
-        is checked at `q` only.
-
-        Args:
-            payload: Payload to be carried.
-            weight: Function of a position and ten inertial parameters that returns the
-                efforts, (nv,), which hold the robot with this payload.
-            q: Present position, (nq,); None skips the check at the present position.
-
-        Raises:
-            SettingError: At q, or at every random position, an effort exceeds its
-                limit. The error names the joint with the largest ratio of the two.
-                Errors of `weight` pass through.
+        is checked at `q` only. `weight` returns the holding efforts, (nv,), from a
+        position and ten inertial parameters.
         """
         ten = payload.parameters
         if q is not None:

@@ -310,30 +310,15 @@ class CollisionDetector:
 def still_touched(
     excess: np.ndarray, touched: np.ndarray, release: float
 ) -> np.ndarray:
-    """Return which joints are in collision, bool, (nv,).
-
-    A joint is in collision if its ratio exceeds 1, or if it was in collision in the
-    previous cycle and its ratio exceeds `release`.
-
-    Args:
-        excess: Ratio of external force to threshold, (nv,); NaN counts as a collision.
-        touched: Joints in collision in the previous cycle, bool, (nv,).
-        release: Fraction of the threshold at which a collision ends.
-    """
+    """Return joints in collision: above 1 or NaN; above `release` if touched before."""
     return ~(excess <= np.where(touched, release, 1.0))
 
 
 def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
     """Return the thresholds of the n joints, (n,); infinite for joints without one.
 
-    Args:
-        names: Names of the joints.
-        wanted: One number, or a list of it, for all joints, one number a joint, or a
-            mapping from joint name to number.
-
-    Raises:
-        SettingError: A joint is unknown, the number of thresholds is wrong, or one is
-            no number above 0; infinity is valid.
+    `wanted` is one number, also in a list, for all joints, one number a joint, or a
+    mapping from joint name to number. SettingError: one is not above 0 (infinity is).
     """
     if isinstance(wanted, Mapping):
         for joint in wanted:

@@ -131,12 +131,11 @@ ENVELOPE_FIELDS = (
 
 
 def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the Fields gains.JOINT.p, d, i and i_clamp of each joint.
+    """Return the Fields gains.JOINT.p, d, i and i_clamp of each joint, joint by joint.
 
-    They are in this order, joint by joint. They can be changed at any time. The gains
-    that a robot tolerates depend on the period T of its states and are checked once T
-    has been measured (dyn_core.control.gain_limits); the ranges here are the limits for
-    a loop of 10 kHz.
+    They can be changed at any time. The gains that a robot tolerates depend on the
+    period T of its states and are checked once T has been measured (gain_limits); the
+    ranges here are the limits for a loop of 10 kHz.
     """
     stiff, refused = "mode impedance: ", "refused where sampling is unstable"
     rows = (
@@ -162,10 +161,7 @@ def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field effort_limits.JOINT for each joint: its effort limit [N·m | N].
-
-    The default 0 stands for the limit of the model.
-    """
+    """Return the Fields effort_limits.JOINT [N·m | N]; 0 is the model's limit."""
     doc = (
         "effort limit; 0: the limit of the model, which must have one; a higher one"
         " than the model's is a warning"
@@ -176,12 +172,7 @@ def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def wrap_fields(joints: Sequence[str], wrapped: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field gains.JOINT.angle_wraparound for each joint.
-
-    Args:
-        joints: Names of the joints.
-        wrapped: Names of the joints for which the default is true.
-    """
+    """Return the Fields gains.JOINT.angle_wraparound, true by default if `wrapped`."""
     wrap = (
         "whether the position error is wrapped to [-pi, pi), so that the joint goes the"
         " short way; refused for a joint with position limits. Default: true for a"

@@ -22,12 +22,9 @@ PRIOR = 1e3  # standard deviation of what is not known [N]
 class WrenchEstimate:
     """A wrench with its covariance.
 
-    Attributes:
-        w: Wrench that the environment exerts on the link, (6,), [moment; force] about
-            the origin of the link, in the axes of the root [N·m; N].
-        covariance: Covariance of w, (6, 6).
-        weak: Whether the joint forces show some direction of w weakly, or not at all;
-            w is reduced or zero there.
+    `w` acts from the environment on the link, (6,), [moment; force] about its origin,
+    in the axes of the root [N·m; N]. `weak`: the joint forces show some direction of w
+    weakly, or not at all; w is reduced or zero there.
     """
 
     w: np.ndarray

@@ -36,22 +36,9 @@ class FeedForward:
     linear for positions alone, cubic with velocities, quintic with accelerations. Where
     the derivative jumps at a point, the mean of both sides is used. Joint springs act.
 
-    Args:
-        model: Robot with joints of one coordinate.
-        hold: Positions of joints that a trajectory may omit, by name [rad | m]; None:
-            none.
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
-            default one.
-        engine: Engine of the Program; None: the default.
-        joint_friction: Whether joint friction acts.
-
-    Attributes:
-        model: Robot.
-        hold: Positions of joints that a trajectory may omit, by name [rad | m].
-
-    Raises:
-        SettingError: A joint has several coordinates, or `hold` names an unknown joint.
-        SignatureError: The solver does not solve INVERSE_DYNAMICS.
+    Joints have one coordinate. `hold` has the positions of joints that a trajectory may
+    omit, by name [rad | m]. SettingError: a joint has several coordinates, or `hold`
+    names an unknown joint.
     """
 
     def __init__(
@@ -77,19 +64,10 @@ class FeedForward:
     ) -> Trajectory:
         """Return a trajectory with efforts, its columns in the order of `names`.
 
-        Joint limits are not checked, and the last point may have a velocity.
-
-        Args:
-            names: Joints of the columns; the other joints are at the positions of
-                `hold`.
-            times: Times of the points from the start, (k,) [s].
-            rows: Positions and optionally velocities and accelerations, (k, n) each.
-            period: Maximum time between points; points are inserted on the same motion,
-                so that efforts are exact there, too. 0: none are inserted [s].
-
-        Raises:
-            TrajectoryError: The trajectory is invalid, a joint is missing, there are
-                too many points, or an effort is not finite.
+        Joint limits are not checked, and the last point may have a velocity. Other
+        joints are at `hold`. `rows` are positions and optionally velocities and
+        accelerations, (k, n) each. Points at most `period` apart are inserted on the
+        same motion, so that efforts are exact there, too; 0: none.
         """
         known = [name for name in self.model.joint_names if name in names]
         lacking = {*self.model.joint_names} - {*names} - {*self.hold}
@@ -115,14 +93,6 @@ class FeedForward:
         """Return the efforts of a trajectory's joints at its points, (k, n) [N·m | N].
 
         Joints that the trajectory omits are at their positions in `hold`, else at 0.
-
-        Args:
-            trajectory: Points and interpolation.
-            joints: Joint names of the columns, in any order; joints of the model only,
-                else ValueError.
-
-        Raises:
-            TrajectoryError: An effort is not finite; names the point and the joint.
         """
         model = self.model
         rest = [self.hold.get(name, 0.0) for name in model.joint_names]
@@ -139,15 +109,7 @@ class FeedForward:
         return effort
 
     def excess(self, effort: np.ndarray, joints: Sequence[str]) -> list[str]:
-        """Return a sentence for each joint whose effort exceeds its limit.
-
-        Empty if none does. A limit of 0 or less in the model means that the joint is
-        not checked.
-
-        Args:
-            effort: Finite efforts at the points, (k, n) [N·m | N].
-            joints: Joint names of the columns; ModelError for an unknown one.
-        """
+        """Return a sentence for each joint with an effort above its limit (> 0)."""
         lines = []
         for j, name in enumerate(joints):
             limit = float(self.model.effort_limit[self.model.v_slice(name)][0])
@@ -163,9 +125,8 @@ class FeedForward:
 def motion_at_points(trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Return velocity and acceleration of the interpolation at the points, (k, n) each.
 
-    Given velocities and accelerations are returned as they are. Others are computed:
-    inner points get the mean of the two adjacent polynomials, the first and the last
-    point have one polynomial only; a single point gets zeros.
+    Given ones are returned as they are. Inner points get the mean of the two adjacent
+    polynomials, a single point gets zeros.
     """
     shape = trajectory.q.shape
     if len(trajectory.times) == 1:
@@ -192,18 +153,11 @@ def _met(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 
 def with_points(trajectory: Trajectory, period: float) -> Trajectory:
-    """Return the same motion with points at most `period` apart.
+    """Return the same motion with points at most `period` apart, 100,000 at most.
 
     An inserted point has those of position, velocity and acceleration of the polynomial
-    there that the trajectory has. Efforts, if there are any, are interpolated linearly.
-    A controller with the same interpolation moves as before.
-
-    Args:
-        trajectory: Trajectory to be subdivided; its efforts are optional.
-        period: Maximum time between points, above 0 [s].
-
-    Raises:
-        TrajectoryError: There would be more than 100,000 points.
+    there that the trajectory has; efforts, if any, are interpolated linearly. A
+    controller with the same interpolation moves as before.
     """
     times = trajectory.times
     # Without 1e-9 rounding would add a point where the quotient is a whole number.

@@ -48,15 +48,10 @@ NAMES = {"d": "velocity gain d", "p": "position gain p", "i": "integral gain i"}
 
 
 class GainBound(NamedTuple):
-    """A gain of a joint and its stability bound.
+    """A gain p, d or i of a joint and its stability bound, in the gain's unit.
 
-    Attributes:
-        joint: Name.
-        gain: p, d or i.
-        value, bound: Gain and bound, both in the unit of the gain.
-        share: value / bound; for d in mode impedance the ratio of the coupled system,
-            whose largest eigenvalue counts.
-        text: Error message for this gain.
+    `share` is value / bound; for d in mode impedance the ratio of the coupled system,
+    whose largest eigenvalue counts. `text` is the error message.
     """
 
     joint: str
@@ -71,15 +66,10 @@ class GainBound(NamedTuple):
 class SampledGains:
     """Gains of all joints, compared with the stability bounds for a sampling period.
 
-    Attributes:
-        joints: Names.
-        p, d, i: Position, velocity and integral gains, (nv,).
-        damping: Viscous damping of the joints, (nv,) [N·m·s/rad | N·s/m].
-        stiff: Whether p and d are joint stiffness and damping; else they act before the
-            inertia.
-        H: Joint-space inertia, (nv, nv); None if unknown, then bounds that depend on it
-            are not checked. A singular H raises numpy's LinAlgError in methods and
-            functions that compare stiff gains.
+    `damping` is viscous, of the joints. `stiff`: p and d are joint stiffness and
+    damping; else they act before the inertia. If H is None, bounds that depend on it
+    are not checked; a singular H raises numpy's LinAlgError where stiff gains are
+    compared.
     """
 
     joints: tuple[str, ...]
@@ -91,15 +81,7 @@ class SampledGains:
     H: np.ndarray | None = None
 
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
-        """Return the gains at or beyond a fraction of their bounds; empty if none is.
-
-        The order is d, p, i, and joint by joint for each. A ratio that is NaN counts as
-        beyond.
-
-        Args:
-            period: Sampling period T [s].
-            share: Fraction of the bounds.
-        """
+        """Return the gains d, p, i at or beyond a share of their bounds, or NaN."""
         rows = []
         for gain, (ratio, bound) in self._bounds(period).items():
             values = getattr(self, gain)
@@ -181,14 +163,7 @@ class SampledGains:
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return a sentence for each kind of gain that reaches half of its bound.
-
-    Each names the joint nearest to its bound; empty if no gain is that large.
-
-    Args:
-        gains: Gains of all joints.
-        period: Sampling period [s].
-    """
+    """Return a sentence for each kind of gain that reaches half of its bound."""
     near = gains.beyond(period, HALF)
     said = []
     for gain in NAMES:
@@ -209,17 +184,7 @@ def inertia_program(
 
     The bounds need H for stiffness and damping as gains, or if a joint has damping.
     None, too, for a robot with loops, to which H of the tree alone does not apply.
-
-    Args:
-        model: Robot.
-        stiff: Whether the gains are stiffness and damping.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program, after q and the time
-            of driven joints.
-
-    Raises:
-        UnsupportedError: No engine has this name.
-        ModelError: The robot has no such path.
+    Inputs are q, the time of driven joints, then `paths`.
     """
     if model.loops or not (stiff or model.flat("damping").any()):
         return None

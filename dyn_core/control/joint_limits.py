@@ -24,13 +24,9 @@ HALVINGS = 40  # subdivisions of a piece; a curve undecided after them is accept
 
 @dataclass(frozen=True, eq=False)
 class JointLimits:
-    """Limits of position and velocity, in the joint order of the controller.
+    """Limits of position and velocity, infinite where a joint has none.
 
-    Attributes:
-        joints: Names.
-        lower, upper: Position limits, (n,), infinite where a joint has none [rad | m].
-        velocity: Velocity limits, (n,), infinite where a joint has none [rad/s | m/s].
-        units: "rad" or "m" of each position, for messages; empty if they are unknown.
+    In the joint order of the controller. `units` are "rad" or "m", for messages.
     """
 
     joints: tuple[str, ...]
@@ -56,15 +52,7 @@ class JointLimits:
         upper: np.ndarray | None,
         velocity: np.ndarray | None,
     ) -> JointLimits:
-        """Return limits from arrays, (n,); None means infinite limits.
-
-        Shapes and order of the limits are not checked.
-
-        Args:
-            joints: Names.
-            lower, upper: Position limits [rad | m].
-            velocity: Velocity limits [rad/s | m/s].
-        """
+        """Return limits from arrays, (n,), unchecked; None means infinite limits."""
         free = np.full(len(joints), np.inf)
         return cls(
             tuple(joints),
@@ -76,13 +64,9 @@ class JointLimits:
     def widened(self, tolerance: float, *places: np.ndarray | None) -> JointLimits:
         """Return limits whose position limits are widened to include given positions.
 
-        A robot or a reference outside its limits can so be led back. The velocity
-        limits stay.
-
-        Args:
-            tolerance: Distance then added on both sides of every range [rad | m].
-            places: Positions, (n,), that the limits are extended to before the
-                tolerance is added; None and NaN are ignored.
+        A robot or a reference outside its limits can so be led back. `tolerance` is
+        then added on both sides of every range [rad | m]. None and NaN among `places`
+        are ignored. The velocity limits stay.
         """
         lower, upper = self.lower, self.upper
         for q in places:
@@ -91,12 +75,7 @@ class JointLimits:
         return replace(self, lower=lower - tolerance, upper=upper + tolerance)
 
     def check_points(self, q: np.ndarray) -> None:
-        """Check that points, (k, n), are within the position limits.
-
-        Raises:
-            TrajectoryError: A point is outside by more than 1e-9; names the joint. NaN
-                passes.
-        """
+        """Refuse points (k, n) more than 1e-9 outside the limits; NaN passes."""
         bad = np.argwhere((q < self.lower - ROUNDING) | (q > self.upper + ROUNDING))
         if len(bad):
             k, j = bad[0]
@@ -108,19 +87,11 @@ class JointLimits:
     def check_pieces(
         self, lengths: np.ndarray, c: np.ndarray, where: Callable[[int], str]
     ) -> None:
-        """Check that polynomials stay within the position and velocity limits.
+        """Refuse polynomials beyond the position and velocity limits.
 
-        Args:
-            lengths: Duration of each piece, (k,) [s].
-            c: Coefficients in ascending powers of the time since the piece began, (k,
-                coefficients, n).
-            where: Function of a piece's index that returns its description for the
-                message.
-
-        Raises:
-            TrajectoryError: A position limit is exceeded by more than 1e-9, a velocity
-                limit by more than 1 % of it, or a coefficient is not finite; names the
-                joint.
+        TrajectoryError: by more than 1e-9, a velocity limit by more than 1 % of it, or
+        a coefficient is not finite. c are coefficients in ascending powers of the time
+        since the piece began, (k, coefficients, n); `where` describes a piece.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
@@ -206,14 +177,7 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
 
 
 def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
-    """Return a sentence for each effort limit above the model's; empty if none is.
-
-    Joints without a limit in the model are left out.
-
-    Args:
-        model: Robot with joints of one coordinate.
-        limits: Effort limits of the controller, (nv,) [N·m | N].
-    """
+    """Return a sentence for each effort limit above the model's, if it has one."""
     return [
         f"effort limit of {name} is raised from {model_limit:g} to {limit:g}"
         for name, model_limit, limit in zip(
@@ -226,21 +190,13 @@ def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
 def first_excess(
     c: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[int, int, float] | None:
-    """Return the first piece and joint outside a range, with its extreme value.
+    """Return the first piece and joint out of a range, and its extreme value; or None.
 
     A polynomial lies within the convex hull of its Bernstein coefficients, which
     include its end values. Pieces whose hull exceeds the range are bisected until an
     end value is outside or the hull is inside; after 40 bisections they count as
-    inside. An excess up to 1e-9 is ignored.
-
-    Args:
-        c: Coefficients in ascending powers of u in [0, 1], (pieces, coefficients, n).
-        low, high: Ends of the range, (n,).
-
-    Returns:
-        Index of the first such piece, index of its first such joint, and the value
-        furthest outside (NaN if a coefficient is not finite); None if all pieces are
-        inside the range.
+    inside. An excess up to 1e-9 is ignored. c are coefficients in ascending powers of u
+    in [0, 1], (pieces, coefficients, n); NaN is returned if one is not finite.
 
     Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
     """

@@ -17,19 +17,11 @@ WRAP = "wrap (angle_wraparound)"  # names of the setting: here, and of the node
 
 
 def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
-    """Return a positive number for each joint, (nv,).
+    """Return a positive number for each joint, (nv,); others are refused.
 
-    Args:
-        model: Robot with joints of one coordinate.
-        name: Name of the setting, for errors.
-        value: A bare number, a list of one number a joint, or a mapping from joint name
-            to number; None, a None among several, or a joint that the mapping omits
-            stands for the default.
-        default: One number, or one number a joint; not checked.
-
-    Raises:
-        SettingError: A joint is unknown, the number of values is wrong, or a value is
-            not finite and above 0.
+    `value` is a number, a list of one number a joint, or a mapping from joint name to
+    number; None, a None among several, or a joint that the mapping omits stands for the
+    default (one number, or one a joint).
     """
     usual = np.broadcast_to(np.asarray(default, float), (model.nv,))
     if isinstance(value, Mapping):
@@ -49,14 +41,7 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 
 
 def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names in a setting `wrap`, in its order.
-
-    None stands for the continuous joints among model.endless_joints.
-
-    Raises:
-        ModelError: `wrap` is a text or not iterable, or a joint is none of
-            model.endless_joints.
-    """
+    """Return the names in a setting `wrap`, checked; None: the continuous joints."""
     if wrap is None:
         names, kind = model.endless_joints, model.joint_kind
         return tuple(name for name in names if kind(name) == "continuous")
@@ -73,26 +58,13 @@ def whole_turns(q: np.ndarray, near: np.ndarray, wrapped: np.ndarray) -> np.ndar
     """Return the whole turns that bring q nearest to `near` when added, (n,) [rad].
 
     A joint without wrapped errors gets 0.0: it goes from `near` to `q` as they are.
-
-    Args:
-        q, near: Positions of n joints, (n,).
-        wrapped: Joints whose errors are wrapped, bool, (n,).
     """
     turns = np.round((near - q) / TURN)
     return np.where(wrapped, TURN * turns, 0.0)
 
 
 def positive(name: str, value: Any, default: Any) -> float:
-    """Return `value` as a float, or the default if it is None.
-
-    Args:
-        name: Name of the setting, for errors.
-        value: Number, or None; text and booleans are no numbers.
-        default: Number returned for None; not checked.
-
-    Raises:
-        SettingError: `value` is not a finite number above 0.
-    """
+    """Return `value`, finite and above 0, as a float, or the default if it is None."""
     if value is None:
         return float(default)
     if not is_finite(value) or value <= 0:

@@ -18,11 +18,7 @@ BRAKING = 20.0  # braking gain of a ramp where kd is zero or is a joint damping 
 
 
 def check_joints(model: Model) -> None:
-    """Raise a SettingError for a joint that the controller cannot drive.
-
-    It drives revolute, continuous and prismatic joints with a motor; where loops move
-    them, joints without one, too.
-    """
+    """Raise a SettingError for a joint that the controller cannot drive."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(
@@ -47,15 +43,6 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 
     It always uses the default solver, which comes with this project: a ramp stays
     possible when the law's solver, from a plugin, fails or stalls.
-
-    Args:
-        model: Robot.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program.
-
-    Raises:
-        UnsupportedError: No engine has this name, or the robot cannot be served.
-        ModelError: The robot has no such path.
     """
     inputs = [*(["time"] if model.driven else []), *paths]
     weight = solver("gravity_compensation").build(
@@ -75,16 +62,7 @@ def weightless(model: Model) -> Model:
 
 
 def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
-    """Return gains of all joints, (count,).
-
-    Args:
-        name: Name of the setting, for errors.
-        value: One number, bare or in a list, or one number a joint.
-        count: Number of joints.
-
-    Raises:
-        SettingError: The number of gains is wrong, or one is negative or not finite.
-    """
+    """Return gains >= 0 of all joints, from one, also in a list, or one a joint."""
     try:
         gains = np.broadcast_to(float_array(name, value, "gains"), (count,)).copy()
     except (TypeError, ValueError, OverflowError) as error:
@@ -102,15 +80,8 @@ class Integral:
 
         part = clip(integral of gain error dt, -limit, limit)
 
-    Attributes:
-        gain: Integral gain of each joint, (nv,).
-        limit: Largest absolute value of `part`, (nv,).
-        acts: Whether any gain is not zero.
-        part: Present value, (nv,).
-        last: Time of the last update [s]; None before the first.
-
-    Raises:
-        SettingError: A joint has a gain above 0 but no limit.
+    `acts`: some gain is not zero. `last` is the time of the last update [s].
+    SettingError: a joint has a gain above 0 but no limit.
     """
 
     gain: np.ndarray
@@ -130,15 +101,11 @@ class Integral:
         self.last: float | None = None
 
     def advance(self, t: float, error: np.ndarray, saturated: np.ndarray) -> None:
-        """Integrate the error up to a time.
+        """Integrate the error, reference - position, up to the time t.
 
         The first call after a restart, or with an earlier time, only sets the time.
-
-        Args:
-            t: Time [s].
-            error: Tracking error, reference - position, (nv,) [rad | m].
-            saturated: Sign of the effort of joints at their effort limit, else 0,
-                (nv,); their integral does not grow further in this direction.
+        `saturated` is the sign of the effort of joints at their limit, else 0: their
+        integral does not grow further in this direction.
         """
         if self.last is not None:
             step = self.gain * error * max(t - self.last, 0.0)

@@ -22,17 +22,7 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 
 @machine_code
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
-    """Compute motion, shift and spatial of all bodies in step.fast for one velocity.
-
-    All are [angular; linear] in world axes. `motion` is relative to the parent, of the
-    body's origin; `spatial` to the world, of the point at the world's origin. `shift`,
-    a displacement as `motion` is a velocity, is nonzero for bodies whose chain met
-    another at a previous velocity. `turned` of the world (body 0) becomes the identity.
-
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state.
-        turn: Index of the velocity in step.fast.velocity, from 0 on.
-    """
+    """Compute motion, shift and spatial of FastMemory for step.fast.velocity[turn]."""
     fast, memory = scene.fast, step.fast
     columns, poses = step.terms.columns[state], step.terms.poses[state]
     velocity = memory.velocity[turn]
@@ -62,22 +52,14 @@ def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
 
 @machine_code
 def move_to_origin(motion: FloatArray, pose: FloatArray) -> None:
-    """Change the reference point of a motion to the origin of a pose, in place.
-
-    Args:
-        motion: [angular; linear] of the point at the world's origin, (6,); changed.
-        pose: Rotation matrix and origin of a body, (12,).
-    """
+    """Refer a motion at the world's origin to the origin of a pose (12,), in place."""
     x, y, z = cross(motion[0], motion[1], motion[2], pose[9], pose[10], pose[11])
     motion[3], motion[4], motion[5] = motion[3] + x, motion[4] + y, motion[5] + z
 
 
 @machine_code
 def turn_terms(angle: float) -> tuple[float, float]:
-    """Return sine and versine, 1 - cos, of an angle >= 0 [rad].
-
-    Those of infinity are infinite.
-    """
+    """Return sine and versine, 1 - cos, of an angle >= 0 [rad]; inf for infinity."""
     # Halve the angle until the series are exact to rounding, then double it again.
     x, halves = angle, 0
     while x > 0.25 and halves < 1100:  # infinity stays; 1026 suffice for others
@@ -139,12 +121,7 @@ def carry(
 
 @machine_code
 def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
-    """Return whether a body of contact `row` met another at a previous velocity.
-
-    Previous are velocities of this step before the one along which the contact was
-    found; False for contacts at the poses of the state. Meetings of any body of the
-    same chain count.
-    """
+    """Return whether a chain of contact `row` met another before contacts.turn[row]."""
     root, memory, contacts = scene.fast.root, step.fast, step.contacts
     a, b = root[contacts.body_a[row]], root[contacts.body_b[row]]
     turn = contacts.turn[row]
@@ -155,14 +132,7 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
 def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> float:
     """Return the later of the first meetings of the chains of shapes a and b [s].
 
-    Of each chain only the first meeting with another in the step is known. The time
-    counts from the poses of the state; -inf: neither chain has met another.
-
-    Args:
-        scene, step: Robot and world; arrays, with meetings in step.fast.
-        a, b: Indices of the shapes.
-        turn: Meetings along velocities with this index in step.fast.velocity or a
-            larger one do not count.
+    Only velocities before index `turn` count. Time is since the start; -inf: none met.
     """
     time = -math.inf
     for end in range(2):
@@ -176,27 +146,13 @@ def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> f
 def meeting_rows(
     scene: Scene, step: StepArrays, state: int, c: int, block: int, count: int
 ) -> float:
-    """Write the Jacobian rows work.J of a contact at the time when its pair meets.
+    """Write rows work.J of a contact at its meeting; return the rate of its gap [m/s].
 
     The axes of each joint are rotated with its parent, and act at the joint's origin at
     that time. A free body has the axes of the start, along which its velocity is
-    expressed. Rows are along the normal and two tangents, then about them; columns are
-    the coordinates in the block's support.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays. step.work.where has the index of each coordinate in the block's
-            support. step.work.J[: count] is written, motions in step.fast are
-            overwritten.
-        state: Index of the state.
-        c: Index of the contact; its `turn` is positive.
-        block: Index of its block.
-        count: Number of rows: 1; 3 with friction; 4 with torsional, 6 with rolling
-            friction.
-
-    Returns:
-        The rate of the gap [m/s] at the velocity of step.fast.velocity along which the
-        pair met; negative: it closes.
+    expressed. Rows are along normal and tangents, then about them; columns are in the
+    order of work.where. The rate is at the velocity along which the pair met; negative:
+    it closes. Motions in step.fast are overwritten.
     """
     contacts, memory, work = step.contacts, step.fast, step.work
     velocity = memory.velocity[contacts.turn[c] - 1]
@@ -236,17 +192,9 @@ def add_row(
 ) -> None:
     """Add a body's part to row r of step.work.J, the Jacobian of one contact.
 
-    Its columns are the coordinates of the support of the contact's block. Rows 0 to 2
-    are velocities along a direction, rows from 3 on rotations about it.
-
-    Args:
-        scene, step, state: Robot and world; arrays, after `locate` of the block and
-            `carry` of the body to the time of the contact; index of the state.
-        c: Index of the contact, whose point is used.
-        body: Index of the body.
-        r: Index of the row within the contact.
-        dx, dy, dz: Direction in world coordinates, reversed for the contact's second
-            body.
+    Rows 0 to 2 are velocities along dx, dy, dz, in the world and reversed for the
+    second body; rows from 3 on are rotations about it. `locate` and `carry` come
+    before.
     """
     fast, memory, poses = scene.fast, step.fast, step.terms.poses[state]
     columns, point = step.terms.columns[state], step.contacts.point[c]
@@ -289,13 +237,8 @@ def close_meeting(
     close until the end of the step. Smooth forces are taken as constant in a step.
 
     At a first meeting blocks.approach becomes the rate of the gap just before it; at a
-    later one blocks.gap becomes the remaining gap and blocks.restitution 0.
-
-    Args:
-        scene, step: Robot and world; arrays. Bias and compliance of the normal row are
-            written.
-        c, block: Index of the contact, and of its block, whose rows are complete.
-        speed: Rate of the gap before the meeting, from meeting_rows [m/s].
+    later one blocks.gap becomes the remaining gap and blocks.restitution 0. `speed` is
+    from meeting_rows [m/s].
 
     Source: ours; Newton's law of LCP-10.
     """
@@ -327,18 +270,11 @@ def close_meeting(
 
 @machine_code
 def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
-    """Correct positions for the time before the first meeting, with its other velocity.
+    """Correct positions for the other velocity before a meeting; return if any met.
 
     For each coordinate of a chain that met another, met_time (velocity before the
     meeting - velocity after the step) / rule.remaining is added to
     step.correction[state].
-
-    Args:
-        scene, step, state: Robot, world and rule; arrays with the velocity after the
-            step in step.qd_next and the meetings in step.fast; index of the state.
-
-    Returns:
-        Whether any body met another; if not, nothing is changed.
     """
     memory, any_met = step.fast, False
     for k in range(len(scene.tables.coordinate)):

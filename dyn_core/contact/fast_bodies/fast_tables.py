@@ -37,21 +37,17 @@ class FastTables(NamedTuple):
     """Constant tables: tree of the robot's bodies, and thickness of shapes.
 
     Attributes:
-        parent: Parent of each body, (nb + 1,).
         root: First body on each body's path from the base; 0 for the world, (nb + 1,).
-        line_start, line: Bodies on the path from the base to body i, itself included:
+        line_start, line: The path from the base to body i, itself included, is
             line[line_start[i] : line_start[i + 1]].
         column_start: First column of each body's joint, (nb + 2,); a follower has
             columns of its own, for the coordinates of its leader.
         lever: Bound of the speed of all points of the robot that a column moves, per
             unit of its coordinate's speed, (columns,) [m | 1]; FAR if unknown.
-        allowed: Distance up to which a body may move in a step without a fast pair,
-            (nb + 1,) [m].
-        thin: Half of the smallest thickness of each shape, (shapes,) [m].
-        arm: Bound of the distance of a shape's core from its body's origin,
-            (shapes,) [m].
-        place_root: Root of the body that each coordinate moves, by place, the order of
-            elimination, (nv,).
+        allowed: Distance up to which a body may move in a step without a fast pair [m].
+        thin: Half of the smallest thickness of each shape [m].
+        arm: Bound of the distance of a shape's core from its body's origin [m].
+        place_root: Root of the body that each coordinate moves, by place, (nv,).
     """
 
     parent: IntArray
@@ -67,31 +63,28 @@ class FastTables(NamedTuple):
 
 
 class FastMemory(NamedTuple):
-    """Work arrays of fast pairs in a step.
+    """Work arrays of fast pairs in a step; motions are [angular; linear].
 
     Attributes:
         used: Number of velocities used in this step; 0: no pair is fast, (1,).
         changed: 1 if the last velocity changed contacts, else 0, (1,).
         needed: Number of contacts if they did not fit in their arrays, else 0, (1,).
-        velocity: The velocities of this step by place, the order of elimination,
-            (TURNS, nv).
+        velocity: The velocities of this step by place, (TURNS, nv).
         met: For each root, 1 + the index of the velocity along which its chain first
             meets another; 0: no meeting, (nb + 1,).
-        met_time: Time of this meeting, (nb + 1,) [s].
-        reach: Bound of the speed of each body, (nb + 1,) [m/s].
-        motion: Velocity of each body relative to its parent, [angular; linear] of its
-            origin, along the axes of the world at the start, (nb + 1, 6).
+        met_time: Time of this meeting [s].
+        reach: Bound of the speed of each body [m/s].
+        motion: Velocity of each body relative to its parent, of its origin, along the
+            axes of the world at the start, (nb + 1, 6).
         shift: Displacement to be added to motion times time, because a body moved at a
-            previous velocity until it met another, likewise, (nb + 1, 6).
-        spatial: Velocity of each body, [angular; linear] of the point at the world's
-            origin, (nb + 1, 6).
+            previous velocity until it met another, likewise.
+        spatial: Velocity of each body at the point at the world's origin, (nb + 1, 6).
         turned: Rotation matrix of each body since the start, row by row, and its origin
             at a time, (nb + 1, 12).
         pose: Frame of a body, (12,).
-        speed: Bound of the speed of each shape, (shapes,) [m/s].
+        speed: Bound of the speed of each shape [m/s].
         first: Earliest time of a meeting for each root, (nb + 1,) [s].
-        guarded: 1 if contacts from the start of the step act on a pair, else 0,
-            (pairs,).
+        guarded: 1 for pairs on which contacts from the start of the step act, else 0.
     """
 
     used: IntArray
@@ -116,12 +109,7 @@ def fast_tables(
 ) -> FastTables:
     """Return the tables of a robot in its world.
 
-    Args:
-        model: Robot.
-        tables: Structure of its coordinates.
-        shapes, pairs: Shapes of robot and world, and the tested pairs.
-        follows: Whether a step can be solved again with more contacts; if False,
-            `allowed` is NEVER for all bodies, so that no pair is fast.
+    `follows`: a step can be solved again with more contacts; else no pair is fast.
     """
     parent, root = list(model.parent), [0]
     lines: list[list[int]] = [[]]
@@ -151,12 +139,7 @@ def fast_tables(
 
 
 def fast_memory(tables: FastTables, nv: int, shapes: int, pairs: int) -> FastMemory:
-    """Return FastMemory of zeros for a robot.
-
-    Args:
-        tables: Tables of the robot.
-        nv, shapes, pairs: Numbers of velocity coordinates, shapes and pairs.
-    """
+    """Return FastMemory of zeros for a robot."""
     bodies = len(tables.parent)
     return FastMemory(
         used=np.zeros(1, np.int64),

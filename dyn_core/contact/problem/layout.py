@@ -211,13 +211,8 @@ class ConstraintLayout(System):
 def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
     """Return a layout, cached: consecutive steps often have the same constraints.
 
-    Args:
-        kinds: Kind of each block, bytes of int64: 0 bilateral, 1 prescribed, 2
-            unilateral, 3 contact, 4 box.
-        rows: Number of rows of each block, bytes of int64.
-
-    Raises:
-        ModelError: A number of rows is invalid for its kind.
+    `kinds` and `rows`, the number of rows, of each block are bytes of int64. Kinds are
+    0 bilateral, 1 prescribed, 2 unilateral, 3 contact, 4 box.
     """
     pairs = zip(memoryview(kinds).cast("q"), memoryview(rows).cast("q"), strict=True)
     return ConstraintLayout(tuple((KINDS[kind], n) for kind, n in pairs))
@@ -227,12 +222,8 @@ def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
 def without_rows(layout: ConstraintLayout, free: bytes) -> ConstraintLayout:
     """Return the layout of a problem after the elimination of free rows, cached.
 
-    Contacts are unchanged; each other row that is not eliminated becomes a block of one
-    row.
-
-    Args:
-        layout: Layout of the whole problem.
-        free: Mask of the eliminated rows, a byte for each row; ignored in contacts.
+    Contacts are unchanged; each other row that stays becomes a block of one row. `free`
+    has a byte for each row, ignored in contacts.
     """
     parts: list[tuple[str, int]] = []
     for block in layout.blocks:

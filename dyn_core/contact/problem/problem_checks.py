@@ -88,16 +88,12 @@ def matrix(problem: Any) -> np.ndarray:
 
 
 def refuse_bad_numbers(problem: Any) -> None:
-    """Check the ranges of coefficients, bounds and compliances.
+    """Check the ranges of coefficients, bounds and compliances, else ModelError.
 
     mu and compliance are 0 or more; of boxes lo <= hi, lo < inf and hi > -inf. In a
     contact, compliance times (own mu / largest mu)² is the same for all tangent rows,
     up to 1e-9 of the largest, torsion and rolling included: 0 if only some coefficients
-    are 0. The fields are arrays as `numbers` returns them.
-
-    Raises:
-        ModelError: A number is out of range, or compliances of tangent rows do not
-            match; names field, index and block.
+    are 0.
     """
     boxes = problem.layout.boxes
     for field, bad, valid in (
@@ -129,16 +125,7 @@ def refuse_bad_numbers(problem: Any) -> None:
 
 
 def owner(problem: Any, field: str, index: int) -> str:
-    """Return the description of the block of a row or coefficient, for messages.
-
-    Args:
-        problem: ConstraintProblem.
-        field: "mu" if `index` counts coefficients, any other if it counts rows.
-        index: Index of the row or coefficient.
-
-    Returns:
-        Index, name and kind of the block; "the problem" if there is none.
-    """
+    """Return index, name and kind of the block of a row, or coefficient if "mu"."""
     for number, block in enumerate(problem.layout.blocks):
         rows = (
             range(block.first, block.first + block.count)
@@ -152,16 +139,7 @@ def owner(problem: Any, field: str, index: int) -> str:
 
 
 def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
-    """Return ids or names of a problem as a tuple; None where there are none.
-
-    Args:
-        problem: ConstraintProblem.
-        field: "ids" or "names"; ids must be unique.
-
-    Raises:
-        ModelError: They are text or not iterable, their number is not the number of
-            blocks, an id or a name is not hashable, or an id occurs twice.
-    """
+    """Return ids, which must be unique, or names of a problem; None: it has none."""
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
         return None

@@ -18,43 +18,24 @@ GROWTH = 1e-9  # relative rounding error allowed in an impulse
 
 @machine_code
 def near_disc(radius: float, size: float) -> float:
-    """Return the factor of the projection of a vector on a disc about the origin.
-
-    Args:
-        radius: Radius of the disc.
-        size: Length of the vector; the factor is 1 up to `radius`, else radius / size.
-    """
+    """Return the factor that projects a vector of length `size` on a disc about 0."""
     part = radius / where(size > 0.0, size, 1.0)
     return where(size > radius, part, 1.0)
 
 
 @machine_code
 def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
-    """Return the point of n >= 0, |t| <= bound nearest to (n, t).
-
-    Args:
-        bound: Largest length of t.
-        n, size: Normal entry, and length of the tangent vector, |t|.
-
-    Returns:
-        max(n, 0), and the factor of t: 1 for a length up to `bound`, else bound / size.
-    """
+    """Project (n, t), |t| = size, on n >= 0, |t| <= bound; return n and t's factor."""
     return maximum(n, 0.0), near_disc(bound, size)
 
 
 @machine_code
 def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
-    """Return the point of the cone |t| <= c n, 0 <= n nearest to (n, t).
+    """Project (n, t), |t| = size, on the cone |t| <= c n; return n and t's factor.
 
         alpha = (n + c |t|) / (1 + c²),   (alpha, c alpha t / |t|)
 
-    Args:
-        c: Coefficient of friction.
-        n, size: Normal entry, and length of the tangent vector, |t|.
-
-    Returns:
-        The point's normal entry, and the factor by which t becomes its tangents: n and
-        1 for a point of the cone, 0 and 0 in the polar cone, c |t| <= -n.
+    n and 1 for a point of the cone, 0 and 0 in the polar cone, c |t| <= -n.
 
     Source: LCP-12.
     """
@@ -79,12 +60,8 @@ def relative_step(step: float, size: float, response: float, speed: float) -> fl
 
         response step / (speed + 1e-9 response size)
 
-    A denominator of 0 counts as 1.
-
-    Args:
-        step, size: Lengths of the step and of the impulses of the block [N·s].
-        response: Response of the block [(m/s)/(N·s)].
-        speed: Scale of velocities [m/s].
+    step, size: lengths of the step and of the block's impulses [N·s]; speed: scale of
+    velocities [m/s]. A denominator of 0 counts as 1.
     """
     scale = speed + GROWTH * response * size
     return response * step / where(scale > 0.0, scale, 1.0)

@@ -67,13 +67,7 @@ class Rows(NamedTuple):
 
 
 def allocate_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
-    """Return Rows of zeros.
-
-    Args:
-        blocks, rows: Maximum numbers of blocks and of rows.
-        support: Maximum number of entries of all supports.
-        y: Maximum number of values of Y.
-    """
+    """Return Rows of zeros; `support` and `y` count the entries of all blocks."""
     kind, start, count, support_start, support_count, y_start = (
         np.zeros(blocks, np.int64) for _ in range(6)
     )

@@ -61,10 +61,7 @@ def residuals(
 def laws_of_blocks(
     problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
 ) -> list[float]:
-    """Return the residual `law` of each block of a problem, see `residuals`.
-
-    The arguments are those of `residuals`. G may be a function: it is called once.
-    """
+    """Return `law` of each block, see `residuals`; a function G is called once."""
     values = _measured(problem, impulse)
     layouts: Any = [SimpleNamespace(blocks=(x,)) for x in problem.layout.blocks]
     return [float(law_residuals(layout, *values)[-1]) for layout in layouts]
@@ -94,11 +91,9 @@ def _measured(
 
 
 def rank_and_condition(spectrum: np.ndarray) -> tuple[int, float]:
-    """Return the rank and condition number of a matrix from its eigenvalues.
+    """Return rank and condition number of a matrix >= 0 from ascending eigenvalues.
 
-    Eigenvalues up to RANK (1e-10) of the largest count as zero: the matrix is singular,
-    and its condition infinite. Without rows the condition is 1. `spectrum` has the
-    eigenvalues of a positive semi-definite matrix in ascending order.
+    Those up to RANK (1e-10) of the largest count as zero: the condition is infinite.
     """
     rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
     if rank < len(spectrum):

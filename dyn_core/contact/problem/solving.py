@@ -205,10 +205,7 @@ def _hashable(
 
 
 def relaxed_part(chosen: Solver, layout: ConstraintLayout) -> str:
-    """Return a description of the law that a solver relaxes for a layout.
-
-    Empty if it relaxes none, or has no method `relaxes`.
-    """
+    """Return a description of the law that a solver relaxes for a layout, or ""."""
     relaxes = getattr(chosen, "relaxes", None)
     return "" if relaxes is None else relaxes(layout)
 
@@ -230,12 +227,7 @@ def _traced(
 
 
 def impossible(problem: ConstraintProblem) -> bool:
-    """Return whether a problem provably has no solution.
-
-    Free rows are eliminated first; that they contradict each other does not count.
-    False if no proof is found, even if there is no solution; see
-    ConstraintProblem.impossible.
-    """
+    """Return whether a problem without its free rows provably has no solution."""
     return problem.without_free_rows().reduced.impossible
 
 

@@ -22,10 +22,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:
-    """Return whether a gap gets rows by the rule of the scheme.
-
-    Every gap does by Stewart-Trinkle; by the other schemes a gap up to TOUCH (1e-9).
-    """
+    """Return whether a gap gets rows: by Stewart-Trinkle always, else up to TOUCH."""
     part, _, _ = gap_rule(rule, gap, 0.0, 0.0, 0.0)
     return part
 
@@ -36,17 +33,9 @@ def gap_rule(
 ) -> tuple[bool, float, float]:
     """Return whether a gap takes part, its bias, and the bias of restitution alone.
 
-    Args:
-        rule: Scheme and its settings.
-        gap: Gap, negative in an overlap [m | rad].
-        free, approach: Velocity of the gap after a step without constraints, and before
-            the step [m/s | rad/s].
-        restitution: e.
-
-    Returns:
-        Whether the gap takes part: always by Stewart-Trinkle, else up to a gap of TOUCH
-        (1e-9); its bias; and the bias of restitution alone, below 0 if the gap bounces,
-        else 0. Biases [m/s | rad/s] have no meaning if it does not take part.
+    `free` and `approach` are velocities of the gap after a step without constraints,
+    and before the step. The last bias is below 0 if the gap bounces, else 0; biases
+    [m/s | rad/s] have no meaning if the gap takes no part.
     """
     threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
@@ -62,14 +51,9 @@ def gap_rule(
 def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> None:
     """Start a block behind the previous one, which must be complete.
 
-    Sets start, count, support_start and y_start of the block. Clears its b, compliance,
-    mu, bias and rebound, and makes its bounds infinite. Nothing else of the block is
-    set: kind, support, support_count, y, impulses, and its other facts. Whether the
-    block fits in the arrays is not checked.
-
-    Args:
-        rows, blocks: Arrays, written.
-        block, row, count: Index of the block, its first row, and number of rows.
+    Sets start, count, support_start and y_start of the block; clears its b, compliance,
+    mu, bias and rebound, and makes its bounds infinite. Nothing else of it is set.
+    Whether it fits in the arrays is not checked.
     """
     rows.start[block], rows.count[block] = row, count
     support, y = 0, 0
@@ -97,13 +81,9 @@ def union(
     to: IntArray,
     start: int,
 ) -> int:
-    """Write the union of two ascending lists, a[a0:a1] and b[b0:b1]; return its length.
+    """Write the union of ascending a[a0:a1] and b[b0:b1] to `to`; return its length.
 
-    The union is ascending, with each number once.
-
-    Args:
-        a, a0, a1, b, b0, b1: Lists without repeats, and their first and end index.
-        to, start: Array that is written from index `start` on, not over the lists.
+    It begins at `start`, is ascending without repeats, and must not lie over the lists.
     """
     i, j, n = a0, b0, start
     while i < a1 or j < b1:
@@ -125,16 +105,9 @@ def union(
 def add_place(
     tables: Structure, place: int, rows: Rows, block: int, n: int, work: StepMemory
 ) -> int:
-    """Add a place and its ancestors to the support of a block; return the new size.
+    """Add a place and its ancestors to a support of n entries; return the new size.
 
-    The support stays ascending and has each place once; support_count is not set.
-
-    Args:
-        tables: Tree.
-        place: Index of a coordinate in the order of elimination.
-        rows, block: Block whose support is changed.
-        n: Size of the support before.
-        work: `union` is overwritten.
+    It stays ascending, with each place once; support_count is not set.
     """
     start = rows.support_start[block]
     first, last = tables.above_start[place], tables.above_start[place + 1]
@@ -156,14 +129,7 @@ def add_place(
 
 @machine_code
 def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
-    """Write to work.where the index of each place in the support of a block.
-
-    Args:
-        rows, block: Block, with its support: places, indices in the order of
-            elimination.
-        n: Size of the support.
-        work: `where` is written.
-    """
+    """Write the index of each place in a block's support, of size n, to work.where."""
     for i in range(n):
         work.where[rows.support[rows.support_start[block] + i]] = i
 
@@ -177,20 +143,12 @@ def finish(
     block: int,
     work: StepMemory,
 ) -> None:
-    """Fill b and y of a block from its rows of J, by Y L = J.
+    """Fill b and y of a block from its rows work.J along its support, by Y L = J.
 
-    b becomes the velocity of the rows after a free step, without bias; approach becomes
-    the velocity of the first row before the step.
-
-    Args:
-        tables: Tree.
-        factor: Packed L, (entries,): inverse of its diagonal by place, then the entries
-            of Structure.above.
-        rows, blocks, block: Block, with its support; b, approach and y, a row of
-            support_count numbers for each row of the block, are written.
-        work: Reads J of the block along its support, J[r, i] for place i of the
-            support, the velocities free and qd, and `where`, from `locate`; J may be
-            overwritten.
+    b becomes the velocity of the rows after a free step, without bias; approach that of
+    the first row before the step. `factor` is packed L, (entries,): inverse of its
+    diagonal by place, then the entries of Structure.above. `locate` comes before; J may
+    be overwritten.
     """
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
@@ -256,19 +214,11 @@ def add_bias(rows: Rows, blocks: BlockFacts, row: int, bias: float) -> None:
 def warm_start(
     earlier: Earlier, n: int, key: int, last: int, rows: Rows, block: int
 ) -> int:
-    """Set the impulses of a block to its impulses of the previous step, or to zero.
+    """Set a block's impulses to those of the previous step, or zero; return `last`.
 
-    Constraints come in the same order in all steps: the search begins at index `last`,
-    and goes on from the first entry behind the end.
-
-    Args:
-        earlier, n: Impulses of the previous step, and index of the state.
-        key: Number of the block's constraint, BlockFacts.id.
-        last: Index of a block in `earlier` at which the search begins; 0 for the first.
-        rows, block: Block, whose impulses are written.
-
-    Returns:
-        Index behind the entry, or `last` if the constraint has none with as many rows.
+    Constraints come in the same order in all steps: the search for `key`
+    (BlockFacts.id) begins at index `last`, and goes on from the first entry behind the
+    end. It becomes the index behind the entry, or stays if none has as many rows.
     """
     for r in range(rows.start[block], rows.start[block] + rows.count[block]):
         rows.impulse[r] = 0.0
@@ -289,14 +239,7 @@ def warm_start(
 def respond(
     tables: Structure, factor: FloatArray, rows: Rows, used: int, work: StepMemory
 ) -> None:
-    """Write z = Y.T impulse and the change of velocity L^-1 z to `work`.
-
-    Both are by place, in the order of elimination, (nv,).
-
-    Args:
-        tables, factor: Tree, and packed L with inverse diagonal, (entries,).
-        rows, used: Rows with impulses, and number of blocks.
-        work: z and change are written.
+    """Write z = Y.T impulse and the change of velocity L^-1 z to `work`, by place.
 
     Source: LCP-1.
     """
@@ -336,14 +279,7 @@ def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
 def remember(
     rows: Rows, blocks: BlockFacts, used: int, earlier: Earlier, n: int
 ) -> None:
-    """Copy rows.impulse, and the ids and rows of the blocks, to `earlier`.
-
-    They are for the warm start of the next step.
-
-    Args:
-        rows, blocks, used: Solved problem, and its number of blocks; not changed.
-        earlier, n: Written for state n; entries of former blocks are replaced.
-    """
+    """Copy impulses, ids and rows of blocks to `earlier`, for the next warm start."""
     for block in range(used):
         earlier.id[n, block] = blocks.id[block]
         earlier.start[n, block] = rows.start[block]
@@ -355,10 +291,7 @@ def remember(
 
 @machine_code
 def copy_impulses(earlier: Earlier, to: Earlier) -> None:
-    """Copy the impulses of state 0 to state 0 of `to`.
-
-    `to` must have memory for as many blocks and rows.
-    """
+    """Copy the impulses of state 0 to state 0 of `to`, which must be large enough."""
     known = earlier.known[0]
     to.known[0] = known
     for k in range(known):

@@ -97,11 +97,8 @@ class Constraint:
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return two unit tangents to each unit normal, t and n x t, (count, 3) each.
 
-    t = e_k - n_k n, scaled to length 1, with k the first component of smallest |n_k|.
-
-    Args:
-        n: Unit normals, (count, 3); one alone, (3,), counts as (1, 3). Their length is
-            not checked; ValueError unless there are three numbers each.
+    t = e_k - n_k n, scaled to length 1, with k the first component of smallest |n_k|. A
+    normal (3,) counts as (1, 3).
 
     Source: LCP-2.
     """
@@ -111,15 +108,9 @@ def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return the six unit forces of k contacts about the world's origin, (k, 6, 6).
+    """Return the unit forces (k, 6, 6), [moment; force], of contacts in the world.
 
         [x x d; d] along d = normal and `tangents`, then the turns [d; 0] about them
-
-    Args:
-        normal, point: Unit normal and point x of each contact, world, (k, 3) [-, m].
-
-    Returns:
-        By contact and row of its block: moment and force, world axes.
 
     Source: LCP-2, LCP-16.
     """
@@ -130,11 +121,7 @@ def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
 
 
 def contact_name(c: Contact) -> str:
-    """Return "LINK_A/LINK_B, SHAPE_A-SHAPE_B: FEATURE" of a contact, for reports.
-
-    These are the entries of its id as text: names of links, indices of shapes, and the
-    feature, a name, number or tuple.
-    """
+    """Return "LINK_A/LINK_B, SHAPE_A-SHAPE_B: FEATURE" of a contact, for reports."""
     shapes = f"{c.id.shape_a}-{c.id.shape_b}"
     return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
 

@@ -45,12 +45,6 @@ def push_out(gap: float, dt: float, erp: float, push_out_speed: float) -> float:
 
         bias = max(erp gap / dt, -push_out_speed)
 
-    Args:
-        gap: Gap, negative [m].
-        dt: Step [s].
-        erp: Fraction of the overlap that is corrected in a step.
-        push_out_speed: Maximum speed of the correction [m/s].
-
     Source: LCP-11.
     """
     return maximum(gap * (erp / dt), -push_out_speed)

@@ -28,16 +28,8 @@ def fill_body(
     Sets work.columns[body]: row i is the velocity [angular; linear] of the point at the
     world's origin for place i of the body's list Structure.moved, from T L = C. Two
     more rows are the body's velocity in a step without contacts, and before the step.
-    Nothing is done if work.known[body] is not 0.
-
-    Args:
-        tables: Tree.
-        columns: The nc columns of Structure in the world, [angular; linear], (nc, 6).
-        factor: Packed L: inverse of its diagonal by place, then the entries of
-            Structure.above.
-        body: Number of the body; 0 is the world, which has no places.
-        work: Reads the velocities `free` and `qd` by place; sets `columns` of the body,
-            and its `known` to 1; overwrites `where`.
+    `columns`, (nc, 6), are likewise; `factor` is packed L as in block_rows.finish.
+    work.where is overwritten.
     """
     if work.known[body] != 0:
         return
@@ -77,11 +69,7 @@ def fill_body(
 
 @machine_code
 def is_chain(tables: Structure, last: int, n: int) -> bool:
-    """Return whether the place `last` and its ancestors are a chain of n places.
-
-    In a chain each place is an ancestor of all after it. A place is the index of a
-    coordinate in the order of elimination, see Structure.
-    """
+    """Return whether the place `last` and its ancestors are a chain of n places."""
     count = tables.above_start[last + 1] - tables.above_start[last] + 1
     return tables.straight[last] != 0 and count == n
 
@@ -92,11 +80,7 @@ def solve_chain(
 ) -> None:
     """Replace C by C L^-1 in place, for a body whose places are a chain.
 
-    Args:
-        tables, factor: Tree, and packed L with inverse diagonal.
-        start, n: First index in Structure.moved, and number of the body's places.
-        T: Row i is the column of C at place i of the body, (n or more, 6);
-            overwritten by the columns of C L^-1. Rows from n on are unchanged.
+    Row i of T is the column of C at Structure.moved[start + i]; rows from n on stay.
     """
     nv = len(tables.coordinate)
     for i in range(n - 1, -1, -1):
@@ -134,17 +118,9 @@ def contact_rows(
 
     W = [x x d; d] for the direction d at the point x, and [d; 0] of a turn. Rows are
     along the normal and both tangents (see `tangent`), then turns about these in that
-    order; the first rows.count[block] of them: 1, 3, 4 or 6.
-
-    Args:
-        tables: Coordinates and bodies.
-        contacts, c: Contacts, and index of the contact; `fill_body` was called for its
-            bodies.
-        rows, blocks, block: Its block, with support, and with b cleared by `begin`. The
-            free velocities of the rows are added to b; y, and the normal velocity
-            before the step, approach, are written.
-        work: Reads `columns` of the bodies, and `where`, the index of each place in the
-            support of the block, from `locate`.
+    order. `fill_body` of its bodies, `begin` and `locate` come before. The free
+    velocities of the rows are added to b; approach becomes the normal velocity before
+    the step.
 
     Source: LCP-2, LCP-16.
     """

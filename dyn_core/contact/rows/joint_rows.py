@@ -19,13 +19,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 @dataclass
 class JointTable:
-    """JointRows of a robot, and the constraint of each row.
-
-    Attributes:
-        rows: The arrays; `acceleration` is written before each step.
-        constraints: Constraint of each row, with its name, id and role.
-        prescribed: Row of each coordinate of each prescribed joint, by joint.
-    """
+    """JointRows of a robot, their constraints, and the rows of prescribed joints."""
 
     rows: JointRows
     constraints: list[Constraint]
@@ -50,19 +44,6 @@ def joint_table(
 
     Limits, dry friction, gears, then prescribed motion with the acceleration 0. Row k
     has the id -1 - k.
-
-    Args:
-        model: Robot.
-        tables: Order of elimination of its coordinates.
-        joints: Its limits, friction and gears.
-        limits: Whether limits act.
-        limit_restitution: Restitution e of all limits.
-        dry_friction: Whether dry friction is a constraint.
-        prescribed: Names of joints whose motion is prescribed.
-
-    Raises:
-        ModelError: A name in `prescribed` is of no joint, or of a fixed or locked one,
-            or two are the same or move together.
     """
     constraints: list[Constraint] = []
     gaps: list[tuple[list[tuple[int, float]], float]] = []
@@ -118,12 +99,9 @@ def dense_rows(
 ) -> DenseRows:
     """Return the limits of balls and the loops, in the order of contact_terms.
 
-    Args:
-        tables: Order of elimination of the robot's coordinates.
-        constraints: Limits of balls and loops at a generic state, where an entry of J
-            is zero only if it always is: the other entries, and their ancestors in the
-            tree, are the support of each block.
-        first_id: Number of the first constraint; the numbers of the others descend.
+    `constraints` are at a generic state, where an entry of J is zero only if it always
+    is: the other entries, and their ancestors in the tree, are the support of each
+    block. Ids descend from `first_id`.
     """
     place = np.argsort(tables.coordinate)
     supports = []

@@ -43,17 +43,9 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, int]:
     """Find the contacts of a state and fill the problem of its step.
 
-    Impulses start from those of the previous step, else from zero.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays; reads terms and earlier. contacts, rows and blocks are filled,
-            work, collision and fast overwritten.
-        state: Index of the state.
-
-    Returns:
-        Numbers of contacts, blocks and rows. If the arrays of contacts are too small,
-        minus the number of contacts, 0 and 0; no problem is filled.
+    Returns the numbers of contacts, blocks and rows; if the arrays of contacts are too
+    small, minus the number of contacts, 0 and 0, with no problem. Impulses start from
+    those of the previous step, else from zero.
 
     Source: LCP-1 to LCP-4.
     """
@@ -76,12 +68,8 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
 def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
     """Fill the problem of a step again; return the number of its blocks.
 
-    Args:
-        scene, step, state: Tables, arrays and index of the state. step.rows and
-            step.blocks are filled, step.work is overwritten.
-        touching: Number of contacts already in step.contacts, with the velocities along
-            which they were found; -1: no pair was fast, and contacts are searched, as
-            many as prepare_step has found: they fit in the arrays.
+    `touching` contacts are known, with the velocities along which they were found; -1:
+    no pair was fast, and contacts are searched, as many as prepare_step has found.
     """
     read_velocities(scene, step, state)
     if touching < 0:
@@ -92,15 +80,7 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
 @machine_code
 def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state in which no pair is fast: those of all its pairs.
-
-    Args:
-        scene, step, state: Tables, arrays and index of the state; step.contacts and
-            step.collision are written.
-
-    Returns:
-        Number of contacts; minus that number if it exceeds the capacity.
-    """
+    """Find contacts without fast pairs; return their number, < 0 above capacity."""
     return find_contacts(
         scene.shapes,
         scene.pairs,
@@ -113,14 +93,7 @@ def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 
 @machine_code
 def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
-    """Write the velocity of a state and of its free step to work.qd and work.free.
-
-    Both are in the order of elimination.
-
-    Args:
-        scene, step: Tables, and arrays with qd and free in step.terms; work is written.
-        state: Index of the state.
-    """
+    """Write the velocity of a state and of its free step to work.qd and work.free."""
     tables, work = scene.tables, step.work
     for k in range(len(tables.coordinate)):
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
@@ -131,16 +104,7 @@ def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
 def fill_problem(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int]:
-    """Fill the problem of a step from its contacts; return numbers of blocks and rows.
-
-    read_velocities must have set work.qd and work.free. Impulses start from
-    step.earlier.
-
-    Args:
-        scene, step, state: Tables, arrays and index of the state. step.rows and
-            step.blocks are filled, the rest of step.work is overwritten.
-        touching: Number of contacts in step.contacts.
-    """
+    """Fill a problem from contacts, after `read_velocities`; return blocks and rows."""
     work, fastest = step.work, 0.0
     for k in range(len(scene.tables.coordinate)):
         fastest = max(fastest, abs(work.qd[k]))
@@ -155,19 +119,11 @@ def fill_problem(
 def contact_blocks(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int, int]:
-    """Write the blocks of contacts, from block 0 on, with their initial impulses.
+    """Write the blocks of contacts, from block 0 on; return blocks, rows and `last`.
 
     A contact has no block if its gap takes no part by the rule of the scheme, unless it
-    meets within the step (contacts.turn > 0). read_velocities must come before.
-
-    Args:
-        scene, step, state: Tables, arrays and index of the state. step.rows and
-            step.blocks are written, step.work is overwritten.
-        touching: Number of contacts in step.contacts.
-
-    Returns:
-        Numbers of blocks and rows, and the index at which the search for the next
-        earlier impulse begins.
+    meets within the step (contacts.turn > 0). `read_velocities` comes before; `last` is
+    where the search for the next earlier impulse begins.
     """
     tables, rows, blocks, contacts = scene.tables, step.rows, step.blocks, step.contacts
     materials, columns = scene.pairs.materials, step.terms.columns[state]
@@ -233,17 +189,10 @@ def joint_blocks(
 ) -> tuple[int, int, int]:
     """Add near limits, dry friction, gears and prescribed motion, in blocks of one row.
 
-    A limit whose gap takes no part by the rule of the scheme has no block, either.
-
-    Args:
-        scene, step, state: Tables, arrays and index of the state. step.rows and
-            step.blocks are extended, step.work is overwritten.
-        within: Maximum gap of a limit that gets a block [rad | m].
-        block, row, last: Numbers of blocks and rows so far, and the index at which the
-            search for the next earlier impulse begins.
-
-    Returns:
-        block, row and last after these.
+    A limit has no block, either, if its gap takes no part by the rule of the scheme;
+    `within` is the largest gap of the others [rad | m]. block, row and last, as
+    returned, are the numbers of blocks and rows, and where the search for the next
+    earlier impulse begins.
     """
     tables, joints, rule, work = scene.tables, scene.joints, scene.rule, step.work
     rows, blocks, dt = step.rows, step.blocks, rule.dt
@@ -292,20 +241,7 @@ def dense_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int]:
-    """Add the blocks of near limits of ball joints, and of all loops.
-
-    A limit whose gap takes no part by the rule of the scheme has no block, either.
-
-    Args:
-        scene, step, state: Tables, arrays and index of the state. step.rows and
-            step.blocks are extended, step.work is overwritten.
-        within: Maximum gap of a limit that gets a block [rad].
-        block, row, last: Numbers of blocks and rows so far, and the index at which the
-            search for the next earlier impulse begins.
-
-    Returns:
-        Numbers of blocks and rows after these.
-    """
+    """Add near limits of balls, and loops, as joint_blocks; return blocks and rows."""
     tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
     rows, blocks = step.rows, step.blocks
     J, gaps = step.terms.rows[state], step.terms.gaps[state]
@@ -342,15 +278,7 @@ def dense_blocks(
 
 @machine_code
 def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
-    """Add the effect of the impulses step.rows.impulse to work.free and rows.b.
-
-    The impulses stay; work.z and work.change are overwritten.
-
-    Args:
-        scene, step: Tables, and arrays with the impulses in step.rows.impulse.
-        state: Index of the state.
-        used: Number of blocks.
-    """
+    """Add the effect of the impulses step.rows.impulse to work.free and rows.b."""
     rows, work = step.rows, step.work
     respond(scene.tables, step.terms.factor[state], rows, used, work)
     for k in range(len(work.free)):
@@ -364,15 +292,7 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
 def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
     """Write the velocity after the impulses: work.free + L^-1 Y.T impulse.
 
-    Args:
-        scene, step: Tables, and arrays with the solution in step.rows.impulse; qd_next
-            is written, correction is set to zero, work.z and work.change are
-            overwritten.
-        state: Index of the state.
-        used: Number of blocks.
-
-    Returns:
-        Whether the velocity is finite; it is written in either case.
+    Returns whether it is finite; it is written in any case. correction becomes zero.
 
     Source: LCP-1.
     """

@@ -30,18 +30,15 @@ SCHEMES = {
 
 
 class Terms(NamedTuple):
-    """States, and outputs of contact_terms at them; first axis: state.
+    """States, and outputs of contact_terms at them; first axis: state, n.
 
     Attributes:
-        q, qd: States, (n, nq), (n, nv).
-        poses: Frame of each body, body 0 first: rotation row by row, position,
-            (n, nb + 1, 12).
+        poses: Rotation row by row, then position, of each body from 0, (n, nb + 1, 12).
         columns: Columns of the bodies' joints in the world, (n, nc, 6).
         factor: L of H + dt B = L.T L: inverse of its diagonal by place, then the
             entries of Structure.above, (n, entries).
         free: Velocity after a step without constraints, (n, nv).
-        rows, gaps: Rows, (n, rows, nv), and gaps, (n, rows), of limits of balls and
-            loops.
+        rows, gaps: (n, rows, nv) and (n, rows), of limits of balls and loops.
     """
 
     q: FloatArray2
@@ -60,16 +57,12 @@ class JointRows(NamedTuple):
         u = sum of value * qd[place],   gap = constant + sum of gap_value * q[gap_place]
 
     Attributes:
-        role, kind: Index into ROLES and KINDS, (n,).
-        id: Negative number of each constraint, equal in all steps, (n,).
-        term_start, place, value: Terms of u; row k has term_start[k] to
-            term_start[k + 1].
-        gap_start, gap_place, gap_value, constant: Terms of the gap, likewise; gap_place
-            is an index in q, `place` one in the order of elimination (see Structure).
-        lo, hi: Lower and upper bound of the force [N·m | N].
-        restitution: e.
-        acceleration: Acceleration of a prescribed row, written before each step
-            [rad/s² | m/s²].
+        role, kind: Index into ROLES and KINDS.
+        id: Negative number of each constraint, equal in all steps.
+        term_start, gap_start: Terms of row k are from start[k] to start[k + 1].
+        gap_place, place: Index in q, and in the order of elimination (see Structure).
+        lo, hi: Bounds of the force [N·m | N].
+        acceleration: Of a prescribed row, written before each step [rad/s² | m/s²].
     """
 
     role: IntArray
@@ -91,14 +84,9 @@ class JointRows(NamedTuple):
 class DenseRows(NamedTuple):
     """Blocks whose rows and gaps are in Terms: limits of balls, loops.
 
-    Attributes:
-        role, kind: Index into ROLES and KINDS, (blocks,).
-        id: Negative number of each constraint, equal in all steps, (blocks,).
-        start: First row of each block in Terms.rows, (blocks + 1,).
-        restitution: e, (blocks,).
-        support_start, support: Start of each block's list, and the places (indices in
-            the order of elimination) that the block may involve, with all their
-            ancestors.
+    role, kind and id are as in JointRows; `start` is the first row of each block in
+    Terms.rows, (blocks + 1,). `support` has the places that a block may involve, with
+    all their ancestors, from support_start on.
     """
 
     role: IntArray
@@ -114,17 +102,13 @@ class BlockFacts(NamedTuple):
     """Data of each block for reports, beside its Rows.
 
     Attributes:
-        role: Index into ROLES.
         source: Index of the contact or joint row; first row in Terms of a dense block.
         id: Number of the constraint, equal in all steps; negative if it is no contact.
-        gap: Gap of the block; position error of a gear, or of a loop's first row; else
-            0 [m | rad].
-        restitution: e.
+        gap: Gap; position error of a gear, or of a loop's first row; else 0 [m | rad].
         approach: Velocity of the first row before the step [m/s | rad/s].
         rebound: Minimum velocity of the first row after the step by restitution; 0
             where nothing bounces [m/s | rad/s].
-        bias: By row, the bias that `Rows.b` contains beside the free velocity
-            [m/s | rad/s].
+        bias: By row, what `Rows.b` contains beside the free velocity [m/s | rad/s].
     """
 
     role: IntArray
@@ -143,11 +127,10 @@ class Rule(NamedTuple):
     Attributes:
         scheme: STEWART_TRINKLE, ANITESCU_POTRA or MOREAU_JEAN.
         erp: Fraction of an overlap or error that a step corrects through velocities.
-        compliance: Compliance of contacts, limits, loops and gears [(m/s)/(N·s)].
+        compliance: Of contacts, limits, loops and gears [(m/s)/(N·s)].
         threshold: Speed of approach below which nothing bounces [m/s | rad/s].
         push: Maximum speed at which an overlap is corrected [m/s | rad/s].
-        apart: Fraction of an overlap or error that is corrected in positions, without a
-            change of velocity.
+        apart: Fraction that is corrected in positions, without a change of velocity.
         margin: Maximum gap of a contact; a limit takes part up to this plus twice the
             distance of a step at the present speed.
         dt: Step [s].
@@ -176,11 +159,10 @@ class StepMemory(NamedTuple):
         where: Index of each place in the current support, (nv,).
         free, qd: Velocity of a free step, and before the step, by place, (nv,).
         z, change: Y.T impulse, and L^-1 of it: the change of velocity by place, (nv,).
-        J: Rows of a block that is no contact, or of a contact that meets within the
-            step, along the block's support, (rows, nv).
+        J: Rows of a block along its support, (rows, nv); of contacts only of those that
+            meet within the step.
         known: 1 if `columns` of a body is computed in this step, (nb + 1,).
         columns: C L^-1 of each body, and its velocities; see contact_rows.fill_body.
-        union: Places of supports that are merged, (2 nv,).
     """
 
     where: IntArray
@@ -197,11 +179,8 @@ class StepMemory(NamedTuple):
 class Earlier(NamedTuple):
     """Impulses of the previous step for each state, by number of the constraint.
 
-    Attributes:
-        known: Number of blocks, (n,); 0: none.
-        id, start, height: Number of the constraint, first row, and number of rows of
-            each block, (n, blocks).
-        impulse: Impulses by row, (n, rows).
+    A state has `known` blocks, each with the constraint's id, its first row `start`,
+    and `height` rows, (n, blocks); `impulse` is by row, (n, rows).
     """
 
     known: IntArray
@@ -235,16 +214,10 @@ class Scene(NamedTuple):
 class StepArrays(NamedTuple):
     """Variable data of steps: states, and buffers for one problem at a time.
 
-    Attributes:
-        terms: States and their dynamics.
-        qd_next: Velocity after the step, in the axes of q, for each state, (n, nv).
-        correction: Velocity that moves positions only, (n, nv).
-        earlier: Impulses of the previous step for the warm start; replaced by the
-            impulses of the step.
-        contacts, rows, blocks: The problem of one state.
-        normals: The problem that corrects the positions of that state; it shares the
-            arrays y and support with `rows`.
-        collision, work, fast: Memory.
+    `contacts`, `rows` and `blocks` are the problem of one state; `normals` corrects its
+    positions, and shares the arrays y and support with `rows`. `qd_next`, in the axes
+    of q, and `correction`, a velocity that moves positions only, are of each state, (n,
+    nv); so is `earlier`, replaced by the impulses of the step.
     """
 
     terms: Terms
@@ -269,34 +242,20 @@ def allocate_blocks(blocks: int, rows: int) -> BlockFacts:
 
 
 def allocate_earlier(states: int, blocks: int, rows: int) -> Earlier:
-    """Return Earlier of `states` states with no impulses.
-
-    Each state has memory for at most `blocks` blocks and `rows` rows.
-    """
+    """Return Earlier without impulses, with room for blocks and rows in each state."""
     number, start, height = (np.zeros((states, blocks), np.int64) for _ in range(3))
     known, impulse = np.zeros(states, np.int64), np.zeros((states, rows))
     return Earlier(known, number, start, height, impulse)
 
 
 def allocate_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> Terms:
-    """Return Terms of zeros.
-
-    Args:
-        states, nq, nv: Numbers of states, and of coordinates of position and velocity.
-        shapes: Shapes of the outputs of contact_terms, without the axis of states, by
-            name; KeyError if a field of Terms other than q and qd is missing.
-    """
+    """Return Terms of zeros; `shapes` of contact_terms are without axis of states."""
     parts = [np.zeros((states, *shapes[name])) for name in Terms._fields[2:]]
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)
 
 
 def allocate_step(tables: Structure, widest: int) -> StepMemory:
-    """Return StepMemory of zeros for a robot.
-
-    Args:
-        tables: Its tree.
-        widest: Maximum number of rows of a block.
-    """
+    """Return StepMemory of zeros; `widest` is the maximum number of rows of a block."""
     nv, bodies = tables.nv, len(tables.moved_start) - 1
     longest = int(np.diff(tables.moved_start).max(initial=0))
     return StepMemory(

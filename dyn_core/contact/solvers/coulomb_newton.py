@@ -73,23 +73,11 @@ def solve_coulomb(
        splitting. A heap is solved if its law holds to SOLVED.
     5. Rounds of `newton` and `split`.
 
-    Args:
-        rows: Problem; its impulses are the start (zero if b is zero in all rows), and
-            then the solution.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays.
-        report: Set to the five residuals, all iterations, and penalty and
-            factorisations of the last method, (8,).
-        max_iterations: Largest number of Newton steps from each start; 2. and 3. need
-            more than STEPS.
-        tolerance: Tolerance of velocities, relative to the largest free one, scaled.
-        splittings: Largest number of iterations of the last splitting; 0: without 4.
-            and without splittings.
-
-    Returns:
-        CONVERGED; MAX_ITERATIONS: the impulses have the smallest residual of the law
-        that any method reached; INFEASIBLE; or NO_BUFFER: the work arrays are too
-        small, and the impulses are unchanged.
+    The impulses of `rows` are the start (zero if b is zero in all rows), and then the
+    solution; with MAX_ITERATIONS they have the smallest residual of the law that any
+    method reached, with NO_BUFFER they are unchanged. max_iterations are Newton steps
+    from each start; 2. and 3. need more than STEPS. `splittings` are iterations of the
+    last splitting; 0: without 4. and without splittings.
 
     Source: LCP-12, LCP-19.
     """
@@ -152,20 +140,8 @@ def split_and_polish(
     """Solve by `split`; after 500 iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations in all, with the penalty rho again.
-
-    Args:
-        rows: Problem; its impulses are the start, and then the solution.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays.
-        report: Set to the five residuals, the iterations of all methods, and penalty
-            and factorisations of the last method, (8,).
-        max_iterations: Largest number of iterations of `split`.
-        tolerance: Relative tolerance of the residuals.
-        rho: Initial penalty, relative to the response of a block.
-
-    Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE or NO_BUFFER, as of `split`.
+    max_iterations in all, with the penalty rho (relative to the response of a block)
+    again.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)

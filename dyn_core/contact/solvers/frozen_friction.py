@@ -57,19 +57,10 @@ def freeze_friction(
     violated by mu times the change of lambda_n. If the problem is not solved, it is
     tried again from zero, with a tenth of the bounds, and without friction.
 
-    Args:
-        rows: Problem; its impulses are the start, and then the solution. Impulses that
-            are not finite count as zero.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays.
-        report: Set to the residuals of Coulomb's law (primal, dual, complementarity,
-            dissipation, law), iterations (added to those in it), and epsilon and
-            factorisations of the last try, (8,).
-
-    Returns:
-        FROZEN_FRICTION; CONVERGED if the result obeys Coulomb's law; MAX_ITERATIONS,
-        INFEASIBLE or NO_BUFFER if no try succeeds: the impulses are then scaled by
-        `take_no_energy`.
+    Impulses at the start that are not finite count as zero. The status is
+    FROZEN_FRICTION; CONVERGED if the result obeys Coulomb's law; another one if no try
+    succeeds: the impulses are then scaled by `take_no_energy`. Iterations are added to
+    those in `report`.
 
     Source: P. D. Panagiotopoulos 1975 (friction with given bounds).
     """

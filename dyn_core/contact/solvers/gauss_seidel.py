@@ -59,23 +59,11 @@ def sweep(
     max(0, lambda_n - u_n / G_nn), lambda_T <- disc of mu lambda_n. Rows of other blocks
     are updated one after the other. Sweeps end when the estimated error (last change
     over one minus its ratio to the previous change) is below the tolerance and the law
-    holds to it or to 1e-8, when changes stop shrinking, or when one is not finite.
-    If the law does not hold at that error, the error must become ten times smaller.
+    holds to it or to 1e-8, when changes stop shrinking, or when one is not finite. If
+    the law does not hold at that error, the error must become ten times smaller.
 
-    Args:
-        rows: Problem; its impulses are the start, and then the solution.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays.
-        report: Set to the residuals primal, dual, complementarity, dissipation and law,
-            the number of sweeps, the relaxation, and 0 factorisations, (8,).
-        max_iterations: Largest number of sweeps.
-        tolerance: Tolerance of the estimated error, relative to the largest impulse,
-            and of velocities, relative to the largest free one.
-        relaxation: Factor of each block's change, between 0 and 2.
-
-    Returns:
-        CONVERGED if the residual law is at most 10 tolerance or 1e-8 in the end,
-        whatever ended the sweeps; else MAX_ITERATIONS.
+    CONVERGED needs a residual law of at most 10 tolerance or 1e-8, whatever ended the
+    sweeps. `relaxation`, a factor of each block's change, is between 0 and 2.
 
     Source: LCP-9.
     """

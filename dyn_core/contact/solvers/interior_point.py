@@ -44,21 +44,9 @@ EACH = 8  # largest number of steps of `newton_on_modes`
 def start_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: FloatArray
 ) -> int:
-    """Set the initial impulses and slacks of a cone, inside of all bounds.
+    """Set initial impulses and slacks of a cone; return the products in cone_gap: 1, 2.
 
-    The normal impulse and eta are 1, the normal slack is max(1, b); impulses and slacks
-    of the tangents are zero.
-
-    Args:
-        first, count: First row and number of rows of the block.
-        scaled: Scaled problem.
-        k: Index of the block.
-        point: Slack variables; changed.
-        x: Impulses, (rows,); changed.
-
-    Returns:
-        Number of complementarity products that cone_gap adds: 2, or 1 for a coefficient
-        of SMOOTH or less.
+    Normal impulse and eta are 1, the normal slack is max(1, b), all others are zero.
     """
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
     point.eta[k] = 1.0
@@ -76,16 +64,7 @@ def cone_gap(
 
         s n + mu n eta + v . t
 
-    If the coefficient c is SMOOTH or less, only the product s n of the normal row
-    counts.
-
-    Args:
-        first, count: First row and number of rows of the block.
-        c: Coefficient of the circular cone, mu above.
-        k: Index of the block.
-        point: Slack variables and their changes.
-        x, dx: Impulses and their changes, (rows,).
-        step: Step length.
+    If the coefficient c, mu above, is SMOOTH or less, only s n counts.
     """
     n = x[first] + step * dx[first]
     total = n * (point.slack[first] + step * point.slack_step[first])
@@ -138,20 +117,9 @@ def linearise_cone(
         e_v = (mu n / eta v - t) / kappa,   A = mu n / eta + t e_v.T / eta
 
     e0 and t0 are constant parts, e_n and tilt derivatives by n'. Without friction or
-    with kappa <= 0, S of the tangents is zero, and d removes their
-    impulses.
-
-    Args:
-        first, count: First row and number of rows of the block.
-        scaled: Scaled problem.
-        k: Index of the block.
-        point: Slack variables and changes; missing, constant, by_normal are set.
-        slopes: S; set.
-        x, dx: Impulses, and their changes in the predictor step, (rows,).
-        u: Velocities minus slacks, (rows,).
-        d: Set, (rows,).
-        aim: Target e of the products.
-        second: Whether the products of the changes are subtracted (second order).
+    with kappa <= 0, S of the tangents is zero, and d removes their impulses. `aim` is
+    the target of the products; if `second`, those of the predictor's changes are
+    subtracted. missing, constant and by_normal of `point` are set.
     """
     c, n, s, eta = scaled.c[k], x[first], point.slack[first], point.eta[k]
     lacks_n, lacks_eta = _products(
@@ -194,20 +162,7 @@ def step_of_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, dx: FloatArray, after: FloatArray, w: FloatArray, u: FloatArray,
 ) -> None:  # fmt: skip
-    """Set the changes of a cone's impulses and slacks from the solution of a step.
-
-    Args:
-        first, count: First row and number of rows of the block.
-        scaled: Scaled problem.
-        k: Index of the block.
-        point: Slack variables; slack_step and eta_step are set. constant and by_normal
-            are those of linearise_cone.
-        slopes: S from linearise_cone.
-        dx: Set to `after`, (rows,).
-        after: Changes of the impulses from the linear system, (rows,).
-        w: Y dz, (rows,).
-        u: Velocities minus slacks, (rows,).
-    """
+    """Set the changes of impulses, `after`, and slacks of a cone from w = Y dz."""
     eta_step = point.constant[k] + point.by_normal[k] * after[first]
     for i in range(first, first + count):
         dx[i] = after[i]
@@ -231,13 +186,6 @@ def cone_room(
 
     The first of: normal impulse and slack to zero, tangent impulses to |t| = c n and
     tangent slacks to |v| = eta. Tangents do not count if c is SMOOTH or less.
-
-    Args:
-        first, count: First row and number of rows of the block.
-        c: Coefficient of the circular cone.
-        k: Index of the block.
-        point: Slack variables and their changes.
-        x, dx: Impulses and their changes, (rows,).
     """
     # Any bound above one will do: a step is never longer than one.
     least = 10.0
@@ -298,17 +246,9 @@ def interior(
     law is not monotone: if e cannot fall on this path, steps become short, and the
     method ends.
 
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-        work: Work arrays; work.scaled is the scaled problem. work.newton.gamma is set
-            to the scaled impulses if the modes were tried, else it is unchanged.
-        tolerance: Tolerance of `natural_step`.
-        steps: Largest number of steps.
-
-    Returns:
-        `natural_step` of the result, and the number of steps of both methods. The first
-        is infinite if the modes were never tried: no inequality, singular matrix,
-        values that are not finite, or too few steps.
+    Returns `natural_step` of work.newton.gamma and the number of steps of both methods.
+    The first is infinite if the modes were never tried (no inequality, singular matrix,
+    values that are not finite, or too few steps); gamma is then unchanged.
 
     Source: S. Mehrotra 1992; T. Howell, S. Le Cleac'h et al. 2022 (Dojo), section IV.
     """

@@ -45,24 +45,14 @@ def newton_on_modes(
         lambda_n >= 0, then lambda_T in the disc of mu max(0, lambda_n - u_n)
 
     Modes follow from x - u, in units of the response of a block: near the solution they
-    are its modes, and one step solves the problem. A small compliance, whose force is
-    zero at x, selects one of several impulses with the same effect. Steps are halved
-    until |F| falls, at most five times; the last one then stays.
+    are its modes, and one step solves the problem. A small compliance `firm`, whose
+    force is zero at x, selects one of several impulses with the same effect. Steps are
+    halved until |F| falls, at most five times; the last one then stays.
 
-    Args:
-        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use;
-            work.scaled is the scaled problem.
-        work: Work arrays; newton.gamma is the start, and then the result. The order of
-            work.envelope is computed for the blocks used in the last step.
-        tolerance: Tolerance of `natural_step`.
-        steps: Largest number of steps.
-        firm: Compliance of a step, FIRM (1e-6) or SOFT (1e-4).
-
-    Returns:
-        `natural_step` of the result, inf if a value is not finite; and the number of
-        steps. The iteration also ends if the envelope does not fit its array, the
-        matrix is singular, or |F| stops falling; the first value is then above
-        `tolerance`.
+    Returns `natural_step` of the result, inf if a value is not finite, and the number
+    of steps. The iteration also ends if the envelope does not fit its array, the matrix
+    is singular, or |F| stops falling. The order of work.envelope is that of the last
+    step.
 
     Source: P. Alart and A. Curnier 1991; M. Hintermüller, K. Ito and K. Kunisch 2002.
     """
@@ -161,17 +151,11 @@ def _squares(
 def linearise(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, firm: float
 ) -> bool:
-    """Set S and d of dx = d - S Y dz: work.slopes and work.center.
+    """Set S and d of dx = d - S Y dz, work.slopes and work.center, from gamma and u.
 
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads gamma, and its velocities u from `_velocities`. S is 0
-            in open contacts and in rows at a bound.
-        firm: Compliance that is added to R in S, FIRM (1e-6) or SOFT (1e-4).
-
-    Returns:
-        Whether S is to be treated as not symmetric: a contact slides, or is pressed and
-        has no friction.
+    S is 0 in open contacts and in rows at a bound; `firm` is added to R in it. Returns
+    whether S is to be treated as not symmetric: a contact slides, or is pressed and has
+    no friction.
     """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     slips = False
@@ -241,14 +225,7 @@ def _linearise_cone(
 
 @machine_code
 def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Set work.envelope.used to 1 for blocks with non-zero S, d or impulses, else 0.
-
-    The step does not depend on the other blocks.
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Reads newton.slopes.diagonal, newton.center (d) and newton.gamma.
-    """
+    """Mark blocks with non-zero S, d or impulses as used; a step needs no others."""
     # Blocks whose impulses stay the same count, too: rounding hides that they do.
     diagonal, d = work.newton.slopes.diagonal, work.newton.center
     for k in range(blocks):
@@ -266,17 +243,9 @@ def solve_step(
 
         K dz = Y.T d,   du = Y dz,   dx = d - S du
 
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; reads newton.slopes and the layout of envelope, which
-            order_used must have set; envelope gets the factor. newton.center is d, and
-            becomes dx; newton.dz and newton.du are set.
-        unknowns: Number of coordinates in the envelope.
-        slips: Whether S is not symmetric.
-
-    Returns:
-        False if K is singular, or is not positive definite though symmetric; center and
-        du are then unchanged.
+    newton.center is d, and becomes dx; order_used comes before; `slips`: S is not
+    symmetric. Returns False if K is singular, or is not positive definite though
+    symmetric; center and du are then unchanged.
     """
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     assemble(rows, blocks, scaled, envelope, newton, unknowns, slips)
@@ -293,17 +262,7 @@ def solve_step(
 def solve_again(
     rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
 ) -> None:
-    """Solve for a step with the factor of `solve_step`.
-
-        K dz = Y.T d,   du = Y dz,   dx = d - S du
-
-    Args:
-        rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; newton.center is d, and becomes dx. newton.dz, in the order
-            of elimination, and du are set; du has all blocks, also those not used.
-        unknowns: Number of coordinates in the envelope.
-        slips: Whether K was factorised as not symmetric.
-    """
+    """Solve for a step as solve_step, with its factor; du has also blocks not used."""
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     dz = newton.dz
     for j in range(min(unknowns + 1, len(dz))):

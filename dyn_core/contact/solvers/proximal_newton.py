@@ -155,22 +155,14 @@ def proximal_rounds(
 ) -> int:
     """Iterate Newton steps and rounds of `newton` on the scaled problem.
 
-    Args:
-        rows: Problem; rows.impulse is neither read nor changed.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Work arrays. The caller must have set scaled, the start newton.gamma, its
-            velocities newton.u = Y Y.T gamma, and system.w = Y.T gamma. newton.gamma
-            becomes the result, scaled.
-        report: Iterations, epsilon and factorisations are written to report[5:8].
-        max_iterations: Largest number of Newton steps, and of rounds.
-        tolerance: Tolerance of velocities, relative to the largest free one, scaled.
-        softness: First epsilon, relative to the response of a block.
-        heaviest: Largest weight of a scaled velocity, from `scale`.
-        exact: True: Coulomb's law; False: its convex relaxation.
+    The caller must have set work.scaled, the start newton.gamma, its velocities
+    newton.u = Y Y.T gamma, and system.w = Y.T gamma. gamma becomes the result;
+    rows.impulse is neither read nor changed; report[5:8] are iterations, epsilon and
+    factorisations. `softness` is the first epsilon, relative to the response of a
+    block, `heaviest` the largest weight of a scaled velocity.
 
-    Returns:
-        MAX_ITERATIONS for every end of the steps, converged or not; INFEASIBLE; or
-        NO_BUFFER, with gamma and report unchanged, if the work arrays are too small.
+    Returns MAX_ITERATIONS for every end of the steps, converged or not; INFEASIBLE; or
+    NO_BUFFER, with gamma and report unchanged, if the work arrays are too small.
     """
     scaled, envelope, newton_work = work.scaled, work.envelope, work.newton
     unknowns, entries = order(rows, blocks, nv, envelope)
@@ -301,11 +293,7 @@ def _shorten(
 
 @machine_code
 def missing(rows: Rows, blocks: int, work: SolverWork, unknowns: int) -> float:
-    """Return |F|, and set work.newton.right to -F = Y.T gamma - z.
-
-    rows, blocks: Problem, and its number of blocks. unknowns: Number of entries of z in
-    use.
-    """
+    """Return |F|, and set work.newton.right to -F = Y.T gamma - z."""
     right, z = work.newton.right, work.newton.z
     for j in range(unknowns):
         right[j] = -z[j]

@@ -51,14 +51,10 @@ class SolverChoice(NamedTuple):
     """A contact solver with its options, as numbers for machine code.
 
     Attributes:
-        method: ADMM, NEWTON, RELAXATION or SWEEPS, an index in ROW_SOLVERS; IN_PYTHON:
-            a solver outside ROW_SOLVERS, which machine code calls through Python.
-        max_iterations: Largest number of iterations; 0 if IN_PYTHON.
-        tolerance: Tolerance of the method; 0 if IN_PYTHON.
-        splittings: Largest number of iterations of coulomb_newton's last splitting; 0
-            for other methods.
-        factor: Initial penalty rho of admm, relaxation of projected_gauss_seidel; 0 for
-            other methods.
+        method: Index in ROW_SOLVERS; IN_PYTHON: a solver outside of these, which
+            machine code calls through Python, with options of 0.
+        splittings: Iterations of coulomb_newton's last splitting; else 0.
+        factor: Initial penalty of admm, relaxation of projected_gauss_seidel; else 0.
         impacts: 1 if an impact by a law other than Newton's precedes each step, else 0.
     """
 
@@ -74,13 +70,10 @@ class ChosenSolver(NamedTuple):
     """A contact solver with its work arrays.
 
     Attributes:
-        choice: Method and options.
-        work: Work arrays.
         reports: Report of the solution (row 0) and of the position correction (row 1),
             (2, 8); see solver_memory.py for the columns.
         python: Address of the Python function f(request, blocks, m) -> status; request
-            is IMPACT or PROBLEM, blocks and m are the numbers of blocks and rows of the
-            prepared problem. The status is RAISED after an error.
+            is IMPACT or PROBLEM. The status is RAISED after an error.
         impact: Impulses of the rows in the impact before a step [N·s | N·m·s].
     """
 
@@ -94,18 +87,7 @@ class ChosenSolver(NamedTuple):
 def choice_of(
     name: str, options: Mapping[str, float], impacts: bool = False
 ) -> SolverChoice:
-    """Return a solver by name, with given options in place of the defaults.
-
-    Args:
-        name: Name of a solver of ROW_SOLVERS: admm, coulomb_newton, convex_newton or
-            projected_gauss_seidel. Any other gives the method IN_PYTHON.
-        options: Options of the solver by name: max_iterations (5000, 120, 100 and 1000
-            by default, in this order of names), tolerance (1e-10 of admm, else 1e-9),
-            and rho (admm, 1), splittings (coulomb_newton, 3000) or relaxation
-            (projected_gauss_seidel, 1); names are not checked. They are ignored for
-            IN_PYTHON.
-        impacts: Whether an impact is solved before each step.
-    """
+    """Return a solver by name, IN_PYTHON outside ROW_SOLVERS, with given options."""
     if name not in ROW_SOLVERS:
         return SolverChoice(IN_PYTHON, 0, 0.0, 0, 0.0, int(impacts))
     chosen = {**ROW_SOLVERS[name], **options}
@@ -123,17 +105,10 @@ def choice_of(
 def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -> int:
     """Solve a problem by the chosen method; return its status.
 
-    Args:
-        rows: Problem. rows.impulse is the warm start, and becomes the solution.
-        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        solver: Method and work arrays. solver.reports[0] is set to the five residuals,
-            iterations, penalty and factorisations. With IN_PYTHON, the Python function
-            sets its LAW and ITERATIONS; penalty and factorisations stay.
-
-    Returns:
-        Index in residuals.STATUSES: 0 converged, 1 max_iterations, 2 infeasible; with
-        NO_BUFFER (5), the work arrays are too small and the impulses unchanged. An
-        IN_PYTHON solver may return any index; RAISED (-1): it raised an error.
+    rows.impulse is the warm start, and becomes the solution. A solver IN_PYTHON writes
+    only LAW and ITERATIONS of solver.reports[0]. The status is an index in
+    residuals.STATUSES; NO_BUFFER (5): the work arrays are too small and the impulses
+    unchanged; RAISED (-1): a solver IN_PYTHON raised an error.
     """
     choice, work, report = solver.choice, solver.work, solver.reports[0]
     most, tolerance = choice.max_iterations, choice.tolerance

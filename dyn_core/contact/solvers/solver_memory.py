@@ -28,13 +28,9 @@ SOLVED = 1e-6  # largest residual `law` with which a heap counts as solved
 class Iterates(NamedTuple):
     """Vectors of the operator splitting, each (rows,), scaled.
 
-    Attributes:
-        x, y: Impulses that obey the dynamics, and impulses that obey the laws.
-        z: Multiplier; when converged, minus the velocity with De Saxce's correction.
-        p: Y Y.T x.
-        dx, r: Change of x, and the right side of its linear system.
-        s: De Saxce's correction of the velocities, non-zero in normal rows of cones.
-        rho: Penalty of each row.
+    x obeys the dynamics, y the laws; z is the multiplier, when converged minus the
+    velocity with De Saxce's correction s, which is non-zero in normal rows of cones. p
+    is Y Y.T x; r is the right side of the linear system of dx; rho the penalty of rows.
     """
 
     x: FloatArray
@@ -50,13 +46,8 @@ class Iterates(NamedTuple):
 class Slopes(NamedTuple):
     """Slope S = -d impulse / d velocity of each block's law, each array (rows,).
 
-    The formula of S in these arrays is in law_slopes.py.
-
-    Attributes:
-        diagonal: Diagonal part of S.
-        tilt, lean: Coupling of a cone's tangents to its normal: S_Tn = tilt S_nn,
-            S_nT = S_nn lean.T.
-        left, right: Coupling of a cone's tangents to each other: left right.T.
+    tilt and lean couple a cone's tangents to its normal, S_Tn = tilt S_nn, S_nT = S_nn
+    lean.T; left right.T couples its tangents. See law_slopes.py.
     """
 
     diagonal: FloatArray
@@ -70,17 +61,14 @@ class NewtonWork(NamedTuple):
     """Work arrays of Newton's method, scaled.
 
     Attributes:
-        mode: OPEN, STICK or SLIP of each row; a cone has its mode at its first row,
-            (rows,).
+        mode: OPEN, STICK or SLIP of each row; a cone has its mode at its first row.
         gamma, center: Impulses, and the impulses at the start of a round, (rows,).
         u, du: Y z and its change, (rows,).
         z, dz: Y.T gamma at the solution, and its change, (nv,).
         right: Right side of the linear system of dz, (nv,).
         slope_y: S Y, indexed like the values of Y.
-        square: Y.T S Y of one support, row by row, (largest support squared,).
-        upper: Upper factor of a matrix that is not symmetric, indexed like
-            envelope.values.
-        slopes: Slope S of the law.
+        square: Y.T S Y of one support, row by row.
+        upper: Upper factor of a matrix that is not symmetric, as envelope.values.
     """
 
     mode: IntArray
@@ -98,14 +86,13 @@ class NewtonWork(NamedTuple):
 
 
 class ConeSlacks(NamedTuple):
-    """Slack variables of the interior-point method, scaled.
+    """Slack variables of the interior-point method, scaled, and their changes.
 
     Attributes:
         slack: Velocities of a cone's rows; multipliers of lo of interval rows, (rows,).
         other: Multipliers of hi of interval rows, (rows,).
-        slack_step, other_step: Changes of slack and other in a step, (rows,).
         missing: Residuals of the tangents' complementarity products in a cone, (rows,).
-        eta, eta_step: Bound of a cone's tangent speed, and its change, (blocks,).
+        eta: Bound of a cone's tangent speed, (blocks,).
         constant, by_normal: Coefficients of eta_step: constant, and times the change of
             the normal impulse, (blocks,).
     """
@@ -124,17 +111,10 @@ class ConeSlacks(NamedTuple):
 class SolverWork(NamedTuple):
     """Work arrays of all solvers; one object serves each of them.
 
-    Attributes:
-        scaled: The scaled problem.
-        envelope: Sparse matrix and its factor.
-        system: Linear system of admm, and vectors that other solvers use.
-        iterates: Vectors of admm, also used by other solvers.
-        newton: Work arrays of the Newton methods.
-        interior: Slack variables of the interior-point method.
-        best, best_law: Impulses with the smallest residual of the law so far, (rows,)
-            [N·s | N·m·s], and this residual, (1,).
-        block_matrix, block_factor: Matrix Y Y.T + R of each cone, and its Cholesky
-            factor; six values for each row, (6 rows,).
+    `system` and `iterates` are of admm, also used by other solvers. `best` are the
+    impulses with the smallest residual of the law so far, best_law (1,). block_matrix
+    is Y Y.T + R of each cone, block_factor its Cholesky factor; six values for each
+    row.
     """
 
     scaled: Scaled
@@ -154,13 +134,9 @@ def allocate_solvers(
 ) -> SolverWork:
     """Return new work arrays for problems no larger than the arrays of `rows`.
 
-    Args:
-        rows: Problem, or arrays long enough for all problems to be solved.
-        nv: Number of coordinates.
-        widest: Largest number of coordinates of a support, which solvers do not check;
-            nv if None.
-        entries: Number of entries of the envelope; enough for every problem if None. A
-            solver returns NO_BUFFER for a problem that needs more.
+    `widest` is the largest number of coordinates of a support, which solvers do not
+    check; None: nv. A solver returns NO_BUFFER for a problem whose envelope needs more
+    than `entries`; None: enough for every problem.
     """
     blocks, m, supports = len(rows.kind), len(rows.b), len(rows.support)
     most = max(nv, min(m, 2 * nv))
@@ -225,14 +201,7 @@ def allocate_solvers(
 
 @machine_code
 def final_status(status: int, report: FloatArray, tolerance: float) -> int:
-    """Return the final status of a solver: CONVERGED, MAX_ITERATIONS or INFEASIBLE.
-
-    Args:
-        status: Status of the iterations; INFEASIBLE is returned unchanged.
-        report: Report with the residual `law` at index 4.
-        tolerance: Tolerance of the method. CONVERGED requires law <= 10 tolerance or
-            law <= 1e-8; a residual of NaN gives MAX_ITERATIONS.
-    """
+    """Return CONVERGED (law <= 10 tolerance or 1e-8), MAX_ITERATIONS or INFEASIBLE."""
     # Ten times: each method stops by a measure of its own, not by this residual.
     if status == INFEASIBLE:
         return status

@@ -46,14 +46,12 @@ _NOTHING: tuple[Any, Any] = (None, None)
 
 
 class BatchOutcome(NamedTuple):
-    """Results of the steps of a batch.
+    """Results of the steps of a batch of n states.
 
     Attributes:
         failed: Whether a row, or its step, is not finite; its state is unchanged, and
-            the results below except `status` have no meaning, (n,).
+            other results have no meaning, (n,).
         status: Index in residuals.STATUSES, (n,); -1 in failed rows.
-        iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
-            problem, (n,).
         residual: Residual of the law that the solver solves, (n,) [1].
         short: Whether the correction of overlaps was incomplete, (n,).
         force: Net contact force on each requested link, world axes, mean over the step,
@@ -73,10 +71,7 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not "converged".
-
-        Failed rows and rows with the status not_unique count, too.
-        """
+        """Number of rows whose status is not "converged", failed ones included."""
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 

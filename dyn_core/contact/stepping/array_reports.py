@@ -161,14 +161,9 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
-    Row i - 1 is of body i, at record.q; the world has no row. Moment about the body's
-    origin, then force [N·m·s; N·s], of all rows of contacts, also torsion and rolling;
-    zeros without contacts. The problem is prepared again: the memory of `arrays` is
-    overwritten; DynError if the dynamics cannot be computed.
-
-    Args:
-        arrays: Memory of the recorded steps.
-        record: Record of the step.
+    Row i - 1 is of body i, at record.q. Moment about the body's origin, then force
+    [N·m·s; N·s], of all rows of contacts, also torsion and rolling. The problem is
+    prepared again: the memory of `arrays` is overwritten.
 
     Source: LCP-15.
     """

@@ -84,13 +84,9 @@ ROUNDING = 1e-9  # work below this fraction of the power of impulses is rounding
 class StepKernels(NamedTuple):
     """Machine code of the Programs of a single state, tied to its memory.
 
-    Attributes:
-        middle: moved_state from the start to the middle of the step, where the
-            constraints are evaluated; its address is 0 if they are evaluated at the
-            start.
-        terms: contact_terms.
-        end: moved_state by qd_next and `correction` to the end of the step, which is
-            in StepLog.
+    `middle` moves the state to the middle of the step, where constraints are evaluated;
+    its address is 0 if they are evaluated at the start. `end` moves it by qd_next and
+    `correction` to the end of the step, which is in StepLog.
     """
 
     middle: KernelAddress
@@ -99,15 +95,12 @@ class StepKernels(NamedTuple):
 
 
 class StepLog(NamedTuple):
-    """Results of the step of a single state.
+    """Results of the step of a single state, which ends at q_end and qd_end.
 
-    Attributes:
-        integers: Status, iterations, whether corrections were incomplete, numbers of
-            contacts, rows and blocks; then the number of each block's constraint; then
-            its first row.
-        floats: q, qd and velocity of the problem, residuals, (5,), and impulses of all
-            rows.
-        q_end, qd_end: State after the step.
+    `integers`: status, iterations, whether corrections were incomplete, numbers of
+    contacts, rows and blocks; then the number of each block's constraint; then its
+    first row. `floats`: q, qd and velocity of the problem, residuals, (5,), impulses of
+    all rows.
     """
 
     integers: IntArray
@@ -121,12 +114,10 @@ class RowOutcomes(NamedTuple):
 
     Attributes:
         status: Index in residuals.STATUSES, (n,); NO_RESULT for a state that failed.
-        iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
-            problem, (n,).
         residual: Residual of the law that the solver solves, (n,).
         failed: Whether a number was not finite, (n,).
-        corrected, short: Whether positions are corrected, and whether that was
-            incomplete, (n,).
+        corrected, short: Whether positions are corrected, and that was incomplete,
+            (n,).
         chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
@@ -147,13 +138,7 @@ class RowOutcomes(NamedTuple):
 
 
 def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
-    """Return outcomes of zeros for n states.
-
-    Args:
-        n: Number of states.
-        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none. The
-            largest index plus 1 is the number of bodies in `force`. Not copied.
-    """
+    """Return RowOutcomes of zeros for n states; `chosen` is its field, not copied."""
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
         status=np.zeros(n, np.int64),
@@ -181,20 +166,11 @@ def take_step(
 ) -> int:
     """Compute the step of a single state, from its dynamics to its end.
 
-    Args:
-        scene, step, solver: Tables, arrays of one state, and solver with its memory.
-        kernels: Programs, tied to `step` and `log`.
-        outcomes: Results of one state; all fields but `chosen` are written at index 0,
-            none if a Program before the step fails.
-        log: Written; q_end and qd_end are the state after the step. Valid after DONE
-            only.
-
-    Returns:
-        DONE (0). FAILED (1): a number is not finite, or Python raised an exception; the
-            impulses of earlier steps are deleted. REFUSED (2): a Program failed; if it
-            is kernels.end, earlier impulses are those of this step. A negative number:
-            minus the number of contacts, for which the arrays are too small; the step
-            can be repeated with larger arrays.
+    Returns DONE (0), and only then is `log` valid. FAILED (1): a number is not finite,
+    or Python raised an exception; the impulses of earlier steps are deleted. REFUSED
+    (2): a Program failed; if it is kernels.end, earlier impulses are those of this
+    step. A negative number: minus the number of contacts, for which the arrays are too
+    small.
 
     Source: LCP-4.
     """
@@ -216,15 +192,7 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log from the step and its end state; return DONE (0) or FAILED (1).
-
-    FAILED: the end state is not finite; the impulses of earlier steps are deleted, and
-    the log is not valid.
-
-    Args:
-        step, solver, outcomes: Arrays, solver and results after the step.
-        log: q_end and qd_end are read, integers and floats written (see StepLog).
-    """
+    """Fill the log from the step and its end state; FAILED if that is not finite."""
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
         log.integers,
@@ -274,25 +242,15 @@ def step_rows(
     last: int,
     offset: int,
 ) -> tuple[int, int]:
-    """Compute the step of some states, except for their positions.
+    """Compute the step of states `first` to before `last`, except for their positions.
 
     A state that is not finite, or becomes so, or whose solver or impact law in Python
     raises, has failed: its velocity and correction are set to zero, its impulses of
     earlier steps are deleted, outcomes.failed is 1 and outcomes.status -1 (NO_RESULT).
+    `offset` is the index in `outcomes` of state 0.
 
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays with the terms of the states; qd_next, correction and earlier (the
-            impulses of this step) are written.
-        solver: Solver and its memory.
-        outcomes: Results, written, for the states of a batch.
-        first, last: First state of `step` to advance, and the state after the last one.
-        offset: Index in `outcomes` of state 0.
-
-    Returns:
-        `last` and 0. If the arrays are too small for the contacts of a state: its index
-            and its number of contacts; the states before it are advanced, this state
-            and later ones are not.
+    Returns `last` and 0; if the arrays are too small for the contacts of a state, its
+    index and its number of contacts: only the states before it are advanced.
 
     Source: LCP-1 to LCP-4, LCP-11.
     """
@@ -337,18 +295,11 @@ def solve_state(
     """Solve a prepared problem; return the index of its status in STATUSES, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
-    solved again without them; if that succeeds, WEDGED is returned. A problem that is
-    still not solved gets impulses that add no energy. Where the solver ends with
-    MAX_ITERATIONS or RAY, friction is frozen, and the status is the one that
-    freeze_friction returns, not the solver's. Where it ends with INFEASIBLE or
-    NO_BUFFER, the impulses are scaled by the factor in [0, 1] of least energy, and the
-    status stays. RAISED: a solver in Python raised an error.
-
-    Args:
-        scene, step, solver: Tables, arrays, and solver with its memory. The impulses
-            step.rows.impulse and solver.reports[0] are written; b and bias change where
-            the problem is solved again.
-        blocks, m: Numbers of blocks and rows.
+    solved again without them, with changed b and bias; if that succeeds, WEDGED is
+    returned. A problem that is still not solved gets impulses that add no energy. Where
+    the solver ends with MAX_ITERATIONS or RAY, friction is frozen, with the status of
+    freeze_friction. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled
+    by the factor in [0, 1] of least energy, and the status stays.
     """
     nv, report = len(step.work.free), solver.reports[0]
     status = solve_rows(step.rows, blocks, m, nv, solver)
@@ -374,20 +325,13 @@ def leave_out_pushes(
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
-    fulfils every row. Such impulses d are not sought: `status` decides whether contacts
-    and limits with bias < 0 get the bias 0. Where the result is False nothing but `z`
-    is changed.
+    fulfils every row. Such d are not sought: `status` decides whether contacts and
+    limits with bias < 0 get the bias 0, and all impulses zero.
 
-    Args:
-        scene: Its rule.
-        step: Problem with its impulses, which are set to zero; b and bias are changed.
-        used: Number of blocks.
-        status: Status of the solution. Where it is INFEASIBLE, all rebounds are
-            removed; where it is another one, all rebounds and push-outs; but where it
-            is CONVERGED or NOT_UNIQUE, only if impulses are endless (as velocities
-            above 1e7 times the free ones) or, in a step with meetings of fast bodies,
-            add energy.
-        z: Memory, (nv,), which is overwritten.
+    Where it is INFEASIBLE, all rebounds are removed; where it is another one, all
+    rebounds and push-outs; but where it is CONVERGED or NOT_UNIQUE, only if impulses
+    are endless (as velocities above 1e7 times the free ones) or, in a step with
+    meetings of fast bodies, add energy.
 
     Source: ours; the cones of LCP-12.
     """
@@ -495,18 +439,8 @@ def finish_state(
     """Write outcome, contact forces and correction after a step's velocity.
 
     step.correction is written if positions are corrected or bodies met within the step;
-    whether it is finite is not tested. If `finite` is False the state fails: `failed`
-    is 1 and `status` -1, its velocity and correction become zero, its impulses of
-    earlier steps are deleted.
-
-    Args:
-        scene, step, solver: Tables, arrays, and solver with its memory.
-        outcomes: Results, written at n, except for `contacts` and `rows`; the contact
-            forces are added to `force` and `world_force`, which must be zero before.
-        state, n: Index of the state in `step` and in `outcomes`.
-        blocks: Number of blocks.
-        status: Status of the solution.
-        finite: Whether the velocity is finite.
+    whether it is finite is not tested. If the velocity is not `finite`, the state
+    fails. `n` is its index in `outcomes`, whose forces there must be zero before.
     """
     report = solver.reports[0]
     outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
@@ -537,10 +471,7 @@ def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
 
 @machine_code
 def finite_terms(step: StepArrays, state: int) -> bool:
-    """Return whether a state, its free velocity, factor and poses are finite.
-
-    state: Index of the state in step.terms.
-    """
+    """Return whether a state, its free velocity, factor and poses are finite."""
     terms, total = step.terms, 0.0
     for k in range(terms.q.shape[1]):
         total += 0.0 * terms.q[state, k]
@@ -557,13 +488,7 @@ def finite_terms(step: StepArrays, state: int) -> bool:
 
 @machine_code
 def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
-    """Mark a state as failed; set its velocities to zero and delete its impulses.
-
-    Args:
-        step, state: Arrays, and index of the state; qd_next and correction become zero.
-        outcomes, n: Outcomes, and index of the state there; `failed` becomes 1,
-            `status` -1 (NO_RESULT).
-    """
+    """Mark a state as failed; set its velocities to zero and delete its impulses."""
     outcomes.failed[n], outcomes.status[n] = 1, NO_RESULT
     step.earlier.known[state] = 0
     for k in range(step.qd_next.shape[1]):
@@ -576,13 +501,7 @@ def add_forces(
 ) -> None:
     """Add the mean contact forces of a step, impulses over dt, to the chosen bodies.
 
-    Torsional and rolling moments do not count.
-
-    Args:
-        step, used: Arrays with the solved problem, and its number of blocks.
-        outcomes, n: At n, outcomes.force is increased, and world_force by the forces
-            from the world only; world axes [N].
-        dt: Step [s].
+    Torsional and rolling moments do not count. Forces at n are in world axes [N].
 
     Source: LCP-2, LCP-15.
     """
@@ -621,14 +540,7 @@ def add_force(
     y: float,
     z: float,
 ) -> None:
-    """Add a force to the forces on a chosen body.
-
-    Args:
-        outcomes, n: outcomes.force is increased at n, and world_force if `of_world`.
-        k: Index of the body in outcomes.force; -1: nothing is added.
-        of_world: Whether the other body of the contact is the world.
-        x, y, z: Force on this body, world axes [N].
-    """
+    """Add a force in world axes [N] to those on chosen body k; none for k = -1."""
     if k < 0:
         return
     outcomes.force[n, k, 0] += x

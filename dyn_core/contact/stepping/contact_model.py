@@ -277,19 +277,11 @@ class ContactModel:
 
 
 def error_terms(world: World, h: float) -> tuple[float, float]:
-    """Return ERP and compliance of a world's stabilisation.
+    """Return ERP and compliance [(m/s)/(N·s)] of a world's stabilisation for a step h.
 
-    ERP is the fraction of position errors corrected through velocities in a step:
-    world.erp for baumgarte, for erp_cfm that of the spring with its damper, 0 for
-    split_impulse and none. Compliance is 0 except for erp_cfm [(m/s)/(N·s)].
-
-    Args:
-        world: World with the stabilisation and its parameters.
-        h: Step [s].
-
-    Raises:
-        ModelError: erp_cfm with a step that is not above zero, a negative
-            stiffness or damping, or both zero.
+    ERP is the fraction of position errors corrected through velocities: world.erp for
+    baumgarte, for erp_cfm that of the spring with its damper, else 0. Compliance is 0
+    except for erp_cfm, which needs h > 0, stiffness and damping >= 0, one of them > 0.
     """
     if world.stabilisation == "erp_cfm":
         return erp_and_cfm(h, world.stiffness, world.damping)

@@ -38,19 +38,9 @@ def advanced(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return position and velocity after h at the constant velocity u.
 
-    Args:
-        model: Robot.
-        q, u: Position, (nq,), and velocity along the axes of the velocity at q, (nv,).
-        h: Time [s].
-        way: Velocity that moves the position, along the same axes, (nv,); None: u.
-
-    Returns:
-        Position with unit quaternions, (nq,), and u along its axes, (nv,): the axes of
-            floating bodies rotate with them. If all joints have one coordinate, it is
-            the array u itself.
-
-    Raises:
-        NonFiniteError: The position is not finite.
+    u is along the axes of the velocity at q; the result along those at the new
+    position, which rotate with floating bodies. `way` moves the position instead of u.
+    If all joints have one coordinate, the returned velocity is the array u itself.
     """
     if _plain(model):
         return _finite(q + h * (u if way is None else way)), u
@@ -62,14 +52,7 @@ def advanced(
 
 
 def turning(model: Model, qd: np.ndarray) -> np.ndarray:
-    """Return the acceleration in fixed axes minus the acceleration in body axes, (nv,).
-
-    w x v in the linear part of floating bodies, zero elsewhere [m/s²].
-
-    Args:
-        model: Robot.
-        qd: Velocity, (nv,).
-    """
+    """Return acceleration in fixed minus in body axes: w x v of floating bodies."""
     if _plain(model):
         return np.zeros(len(qd))
     zeros = Vector.zeros(len(qd))

@@ -41,10 +41,7 @@ TRIES = 2  # number of packs a state may diverge from before it is stepped alone
 
 
 class FlatTerms(NamedTuple):
-    """Terms with two axes: of states, (n, numbers), or of lanes, (numbers, lanes).
-
-    The fields are the fields of Terms.
-    """
+    """Terms of two axes: states, (n, numbers), or lanes, (numbers, lanes)."""
 
     q: FloatArray2
     qd: FloatArray2
@@ -60,21 +57,16 @@ class StatePack(NamedTuple):
     """States that are stepped at once, and the states that are still to be stepped.
 
     Attributes:
-        kernel: `step_lanes` in lanes, tied to its memory.
         alive: Bits of the active lanes, before and after the kernel, (1,).
-        bits: Bit of each lane, (lanes,).
         states: State in each lane, (lanes,).
         waiting: One plus the number of packs that a state has diverged from; 0: it is
             stepped, (n,).
-        all_terms: Terms of all states.
-        terms: Terms in the lanes.
+        all_terms, terms: Terms of all states, and in the lanes.
         qd_next, correction: Results, (nv, lanes).
-        earlier: Earlier impulses; all fields are common to all lanes except `impulse`,
-            (rows, lanes).
-        outcomes: Results; all fields are common to all lanes except `iterations` and
-            `residual`, (lanes,), and forces, (chosen, 3, lanes).
-        counts: Totals, (4,): states stepped alone, packs, states in packs, and states
-            stepped in packs.
+        earlier: Earlier impulses; common to all lanes except `impulse`, (rows, lanes).
+        outcomes: Results; common to all lanes except `iterations` and `residual`,
+            (lanes,), and forces, (chosen, 3, lanes).
+        counts: States stepped alone, packs, states in packs, states stepped in packs.
     """
 
     kernel: KernelAddress
@@ -94,13 +86,8 @@ class StatePack(NamedTuple):
 def fits_lanes(setup: StepSetup, states: int) -> bool:
     """Return whether steps in lanes are expected to be faster than single steps.
 
-    True if the machine's vectors have at least four lanes, there are at least as many
-    states as lanes, and the robot has up to 320 velocity coordinates, so that the
-    memory fits into the cache. False without a compiler.
-
-    Args:
-        setup: Robot and world.
-        states: Number of states in the batch.
+    With a compiler, vectors of at least four lanes, as many states as lanes, and up to
+    320 velocity coordinates, so that the memory fits into the cache.
     """
     if missing() or machine().width < NARROWEST:
         return False
@@ -108,10 +95,7 @@ def fits_lanes(setup: StepSetup, states: int) -> bool:
 
 
 def flat(terms: Terms) -> FlatTerms:
-    """Return the terms of n states as arrays (n, numbers), views of the same memory.
-
-    The axes after the first become one, in C order.
-    """
+    """Return terms as arrays (n, numbers) in C order, views of the same memory."""
     return FlatTerms._make(x.reshape(len(x), -1) for x in terms)
 
 
@@ -132,15 +116,9 @@ class LaneRoom:
     ) -> StatePack:
         """Return a new pack with the same capacity for contacts as single states.
 
-        Compiles `step_lanes` at its first use; CompileError if that fails. The pack is
-        valid until this method is called again.
-
-        Args:
-            room: Memory of single states; the pack refers to its terms.
-            waiting: One plus the number of packs that each state has diverged from, 0
-                if it is stepped, (states,); not copied, and changed by steps.
-            chosen: Index of each body in the forces of RowOutcomes, the world first,
-                (nb + 1,); -1: none.
+        It is valid until this method is called again. Compiles `step_lanes` at its
+        first use. `waiting` and `chosen` are fields of StatePack and RowOutcomes, not
+        copied.
         """
         lanes: int = self._lanes
         known: dict[int, tuple[Any, Any]] = {}
@@ -185,16 +163,8 @@ def step_lanes(
 
     Lanes that would take another branch than most lose their bit in the mask of active
     lanes; their results are meaningless. If most are not finite, these fail: velocities
-    and corrections become zero, earlier impulses are deleted, and `failed` is 1.
-
-    Args:
-        scene, step, solver: Tables, arrays, and solver with its memory, in lanes. The
-            states' terms and earlier impulses must have been copied into `step`
-            (`fill`); qd_next, correction and earlier of `step` are written.
-        outcomes: Results, in lanes; written.
-
-    Returns:
-        0; if the arrays are too small for their contacts, the number of contacts.
+    and corrections become zero, earlier impulses are deleted, and `failed` is 1. `fill`
+    comes before. Returns 0, or the number of contacts if it exceeds the arrays.
     """
     _, needed = step_rows(scene, step, solver, outcomes, 0, 1, 0)
     return needed
@@ -215,24 +185,13 @@ def step_packs(
 
     At least three states with the same constraints are stepped together in lanes. A
     state is stepped alone if there are fewer, if it has diverged twice, or if it needed
-    more than 20 iterations in the previous step. A state that is not finite fails as in
-    step_rows: outcomes.failed is 1.
+    more than 20 iterations in the previous step, whose results `outcomes` must hold. A
+    state that is not finite fails as in step_rows. pack.waiting becomes 0.
 
-    Args:
-        scene, step, solver: Tables, arrays, and solver with its memory. step.qd_next,
-            step.correction and step.earlier of each stepped state are written.
-        outcomes: Results, written for each stepped state; before the call they hold the
-            results of the previous step, by which companions are chosen.
-        pack: Memory of the lanes; pack.waiting becomes 0 for each stepped state, and
-            pack.counts is increased.
-        first, last: First state, and end of the states (exclusive).
-        offset: Index of state 0 in `outcomes`.
-
-    Returns:
-        `last` and 0. If the arrays are too small for the contacts of a pack, or of a
-            state alone: the index of its first state, whose `waiting` is reset to 1,
-            and the needed number of contacts. States before it are stepped, later ones
-            may be; a call with larger arrays continues.
+    Returns `last` and 0. If the arrays are too small for the contacts of a pack, or of
+    a state alone: the index of its first state, whose `waiting` is reset to 1, and the
+    needed number of contacts. States before it are stepped, later ones may be; a call
+    with larger arrays continues.
     """
     for leader in range(first, last):
         while pack.waiting[leader] > 0:
@@ -265,21 +224,7 @@ def step_alone(
     state: int,
     offset: int,
 ) -> int:
-    """Compute the step of one state, except for its position.
-
-    A state that is not finite, or becomes so, or for which a solver in Python raises,
-    fails: its velocity and correction are set to zero, its impulses of earlier steps
-    are deleted, and outcomes.failed is 1.
-
-    Args:
-        scene, step, solver: Tables, arrays, and solver with its memory.
-        outcomes: Results, written at offset + state.
-        state: Index of the state.
-        offset: Index of state 0 in `outcomes`.
-
-    Returns:
-        0; if the arrays are too small for its contacts, the number of contacts.
-    """
+    """Compute the step of one state as step_rows; return 0 or the needed contacts."""
     _, needed = step_rows(scene, step, solver, outcomes, state, state + 1, offset)
     return needed
 
@@ -296,22 +241,14 @@ def choose(
 ) -> int:
     """Fill pack.states with unstepped states that had the same constraints.
 
-    States from `leader` on whose constraints have the ids and heights of those of
-    `leader` are chosen, until all lanes are filled. States that needed more than 20
-    iterations in the previous step are not chosen, `leader` included.
+    States from `leader` on whose constraints have its ids and heights are chosen, until
+    all lanes are filled. States that needed more than 20 iterations in the previous
+    step are not chosen, `leader` included. If `alike`, also the same constraints must
+    have had impulses in the previous step, and positions must have been corrected in
+    both or neither: such states diverge less often.
 
-    Args:
-        earlier, outcomes: Impulses and results of the previous step.
-        pack: pack.states is written; pack.waiting says which states are unstepped.
-        leader, last: First candidate, and end of the states (exclusive).
-        offset: Index of state 0 in `outcomes`.
-        alike: Whether also the same constraints must have had impulses in the previous
-            step, and positions must have been corrected in both or neither: such states
-            diverge less often.
-
-    Returns:
-        Number of chosen states, 0 (nothing is written) if the constraints of `leader`
-        exceed the capacity of the lanes. Unused lanes get the state `leader`, too.
+    Returns the number of chosen states, 0 (nothing is written) if the constraints of
+    `leader` exceed the capacity of the lanes. Unused lanes get the state `leader`, too.
     """
     lanes, known = len(pack.states), earlier.known[leader]
     if known > pack.earlier.id.shape[1]:
@@ -347,21 +284,11 @@ def choose(
 def step_together(
     step: StepArrays, outcomes: RowOutcomes, pack: StatePack, count: int, offset: int
 ) -> int:
-    """Compute the step of the states in the first `count` lanes.
+    """Compute the step of the states in the first `count` lanes, from `choose`.
 
-    The results of a state whose lane diverged are discarded, and pack.waiting of the
-    state is increased by 1; for each stepped state it becomes 0.
-
-    Args:
-        step: Arrays; qd_next, correction and earlier of the stepped states are written.
-        outcomes: Results, written for the stepped states.
-        pack: States, from `choose`, and memory of the lanes; pack.counts is updated.
-        count: Number of states.
-        offset: Index of state 0 in `outcomes`.
-
-    Returns:
-        0; if the arrays are too small for their contacts, the needed number of
-            contacts: no state is stepped then.
+    pack.waiting becomes 0; a state whose lane diverged is not stepped, and it is
+    increased by 1. Returns 0; if the arrays are too small for their contacts, the
+    needed number of contacts: no state is stepped then.
     """
     fill(step.earlier, pack)
     alive = 0
@@ -420,13 +347,7 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Copy the numbers of chosen states into lanes.
-
-    Args:
-        source: Numbers of all n states, (n, numbers).
-        states: Index of the state in each lane, (lanes,); a multiple of four lanes.
-        to: Written, (numbers, lanes).
-    """
+    """Copy the numbers (n, numbers) of the lanes' states to `to`, (numbers, lanes)."""
     first = 0
     while first < to.shape[1]:  # four at a time, so that writes are contiguous
         a, b = source[states[first]], source[states[first + 1]]
@@ -439,12 +360,7 @@ def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
 
 @machine_code
 def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> None:
-    """Copy the impulses of a lane, and its constraints, to those of its state.
-
-    Args:
-        lanes, lane: Impulses in lanes, and index of the lane.
-        earlier, state: Impulses of all states, and index of the state.
-    """
+    """Copy the impulses of a lane, and its constraints, to those of its state."""
     known, m = lanes.known[0], 0
     earlier.known[state] = known
     for k in range(known):
@@ -458,14 +374,7 @@ def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> No
 
 @machine_code
 def keep_outcome(lanes: RowOutcomes, lane: int, outcomes: RowOutcomes, n: int) -> None:
-    """Copy the results of a lane to the outcomes of its state.
-
-    Status, contacts, rows, failed, corrected and short are the same in all lanes.
-
-    Args:
-        lanes, lane: Outcomes in lanes, and index of the lane.
-        outcomes, n: Outcomes of all states, and index of the state.
-    """
+    """Copy the results of a lane to the outcomes of its state n."""
     outcomes.status[n] = lanes.status[0]
     outcomes.iterations[n] = lanes.iterations[lane]
     outcomes.contacts[n], outcomes.rows[n] = lanes.contacts[0], lanes.rows[0]

@@ -43,11 +43,7 @@ Solve = Callable[[ConstraintProblem], ContactSolution]
 
 
 class ImpactLaw:
-    """Impacts of a world before its steps, by Poisson's or the sequential law.
-
-    Attributes:
-        impulse: Impulses of the rows in the last impact, zeros without one.
-    """
+    """Impacts of a world before its steps, by Poisson's or the sequential law."""
 
     def __init__(
         self, world: World, scene: Scene, step: StepArrays, impulse: np.ndarray
@@ -67,20 +63,11 @@ class ImpactLaw:
     def act(self, blocks: int, m: int) -> int:
         """Apply the impact of a prepared step before it; return a status.
 
-        The impulses are stored in the first m entries of `impulse`, and change the free
-        velocity and b of the problem. A block that bounced has its velocity after the
-        impact as the lower bound in the step: its b and bias are changed. Without a
-        bouncing block nothing changes except that these entries are zero.
-
-        Args:
-            blocks, m: Numbers of blocks and rows.
-
-        Returns:
-            Index in STATUSES: the last status with which a problem of the impact did
-                not converge, or CONVERGED.
-
-        Raises:
-            DynError: Errors of the solver pass through.
+        The impulses are the first m entries of `impulse`, zero without a bouncing
+        block; they change the free velocity and b of the problem. A block that bounced
+        has its velocity after the impact as the lower bound in the step: its b and bias
+        are changed. The status is CONVERGED, or the last one of a problem that did not
+        converge.
         """
         world, scene, step = self._world, self._scene, self._step
         self.impulse[:m], self._worst = 0.0, CONVERGED
@@ -119,13 +106,9 @@ class ImpactLaw:
 class Impact(NamedTuple):
     """A prepared step at the velocity before it.
 
-    Attributes:
-        problem: Problem of the step; its b is the free velocity of the step.
-        before: Velocities of the rows before the step, (m,) [m/s | rad/s].
-        fast: Mask of the blocks that bounce, (blocks,).
-        touching: Mask of the contacts and limits that bounce or touch, (blocks,).
-        joined: Mask of loops, gears and prescribed joints, (blocks,).
-        restitution: e of each block, (blocks,).
+    `problem` has the free velocity of the step in b; `before` are the velocities of the
+    rows before it, (m,) [m/s | rad/s]. Masks of blocks: `fast` bounce, `touching`
+    bounce or touch, `joined` are loops, gears and prescribed joints.
     """
 
     problem: ConstraintProblem
@@ -141,22 +124,13 @@ class Impact(NamedTuple):
         return np.array([block.start for block in self.problem.layout.blocks], int)
 
     def after(self, impulse: np.ndarray) -> np.ndarray:
-        """Return the velocities of the blocks' first rows after impulses, (blocks,).
-
-        The impulses act on `before` [m/s | rad/s]. `impulse` has those of all rows,
-        (m,).
-        """
+        """Return the velocities of the blocks' first rows after all rows' impulses."""
         velocity: np.ndarray = self.before + self.problem.apply(impulse)
         return velocity[self.first]
 
 
 def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | None:
-    """Return the impact of a prepared step; None if nothing bounces.
-
-    Args:
-        scene, step: Arrays after prepare_step for state 0; what is needed is copied.
-        blocks, m: Numbers of blocks and rows.
-    """
+    """Return the impact of a prepared step, copied; None if nothing bounces."""
     facts, tables = step.blocks, scene.tables
     fast = facts.rebound[:blocks] > 0.0
     if not fast.any():
@@ -180,13 +154,9 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
         lambda_k = -(1 + e) sigma_k / G_kk  at the fastest approach, until all are slow
 
     sigma are the velocities of the rows, G is their Delassus matrix. Only the normals
-    of contacts and limits take part; other entries are zero. Slow contacts, friction
-    and other constraints are solved by the step that follows. The sequence ends after
+    of contacts and limits take part. Slow contacts (below threshold), friction and
+    other constraints are solved by the step that follows. The sequence ends after
     10,000 impacts, even if some approaches are still fast.
-
-    Args:
-        impact: Constraints, of m rows, and the velocity before the impacts.
-        threshold: Speed of approach below which nothing bounces [m/s | rad/s].
 
     Source: LCP-10 (sequential law), C13.
     """
@@ -214,15 +184,8 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
     lambda_n are normal impulses, sigma_n the velocities of their rows after them. It
     starts from the velocity before the step. Touching contacts and limits take part,
     loops and gears (their velocity becomes zero), and prescribed joints (they keep
-    theirs); entries of all other blocks are zero.
-
-    Args:
-        impact: Constraints, of m rows, and the velocity before the impact.
-        solve: Function that returns a problem's solution; called once for the
-            compression, and up to 20 times for the release: the last result counts.
-
-    Raises:
-        DynError: As `solve`.
+    theirs). `solve` is called once for the compression, and up to 20 times for the
+    release: the last result counts.
 
     Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
     """

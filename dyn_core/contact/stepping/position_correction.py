@@ -50,19 +50,10 @@ def correct_positions(
 ) -> int:
     """Compute the velocity that corrects the positions after a step.
 
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays after write_velocity. step.normals, and unless the result is
-            NOTHING also work, fast and collision, are overwritten;
-            step.correction[state] is written if the result is not NOTHING.
-        solver: Solver, of which the memory is used.
-        state: Index of the state.
-        used: Number of blocks of the step.
-
-    Returns:
-        NOTHING: no correction is needed. CORRECTED. INCOMPLETE: overlaps remain above
-            the fraction 0.01 of the largest correction, or the solver has not
-            converged; or the correction was too fast (`soften`) 12 times, and is zero.
+    Returns NOTHING: no correction is needed; CORRECTED: it is in
+    step.correction[state]; INCOMPLETE: overlaps remain above the fraction 0.01 of the
+    largest correction, or the solver has not converged; or the correction was too fast
+    (`soften`) 12 times, and is zero.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -92,17 +83,9 @@ def prepare_correction(
 
     with the Delassus matrix G of the normal rows of contacts and all rows of the
     others, their impulses p, bias from `correction`, erp = rule.apart and remaining =
-    rule.remaining, gap' the gap after the step at the known velocity, and R 1e-9 of
-    G's diagonal, which distributes corrections that exclude each other.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays after write_velocity; step.normals is written.
-        state: Index of the state.
-        used: Number of blocks of the step.
-
-    Returns:
-        Numbers of blocks and rows; 0, 0 if no correction is needed.
+    rule.remaining, gap' the gap after the step at the known velocity, and R 1e-9 of G's
+    diagonal, which distributes corrections that exclude each other. Returns the numbers
+    of blocks and rows; 0, 0 if no correction is needed.
 
     Source: LCP-11 (split impulse).
     """
@@ -149,16 +132,8 @@ def prepare_correction(
 def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
     """Compute the velocity that corrects positions from the impulses of step.normals.
 
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays after the solution of the problem in step.normals;
-            step.correction[state] is written, step.work overwritten.
-        state: Index of the state.
-        blocks: Number of blocks of the correction.
-
-    Returns:
-        Whether contacts and limits are corrected up to the fraction 0.01 of the largest
-        correction.
+    Returns whether contacts and limits are corrected up to the fraction 0.01 of the
+    largest correction.
     """
     tables, normals = scene.tables, step.normals
     respond(tables, step.terms.factor[state], normals, blocks, step.work)
@@ -186,18 +161,10 @@ def soften(
     normals that are nearly opposite ask for any speed across them. A larger compliance
     accepts errors instead, as springs in parallel do. It grows in the rows that act on
     a chain of bodies that `find_reach` finds faster than 3 push_out_speed dt /
-    remaining, so that other chains keep their correction; in loops and gears last, so
+    remaining, so that other chains keep their correction; in `loops` and gears last, so
     that they stay closed. It is a power of four, which does not move with q:
     derivatives of a step take it as a constant. True also if only rows of loops and
     gears act on such chains and `loops` is False: then nothing has changed.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays after end_correction; normals.compliance is increased, and
-            `fast.reach`, `fast.spatial` and `collision` are overwritten.
-        state: Index of the state.
-        used, blocks: Numbers of blocks of the step and of the correction.
-        loops: Whether rows of loops and gears change, too.
     """
     rule, normals, fast = scene.rule, step.normals, scene.fast
     limit, reach = LEVERAGE * rule.push * rule.dt / rule.remaining, step.fast.reach
@@ -243,11 +210,6 @@ def find_reach(scene: Scene, step: StepArrays, state: int, used: int) -> None:
     The velocity is work.change, by place. A speed is that of a point of two shapes that
     touch, relative to the other body: a tower may rise as a whole; or 0.25 times that
     of the farthest point that a joint turns, relative to the joint.
-
-    Args:
-        scene, step, state: Robot and world; arrays, of which `fast.reach`,
-            `fast.spatial` and `collision` are overwritten; index of the state.
-        used: Number of blocks of the step.
     """
     fast, shapes, pairs = scene.fast, scene.shapes, scene.pairs
     blocks, contacts, frames = step.blocks, step.contacts, step.collision.frames
@@ -297,11 +259,8 @@ def fastest_corner(
 ) -> float:
     """Return a bound of the speed of the points of shape k, exact for a box [m/s].
 
-    Args:
-        shapes, k: Table, and index of the shape.
-        F: Its frame in the world: rotation row by row, origin, (12,).
-        V, W: Two velocities, [angular; linear] of the point at the world's origin,
-            (6,); the speed is that of V relative to W.
+    F is its frame in the world, (12,). The speed is that of V relative to W, [angular;
+    linear] of the point at the world's origin.
     """
     fastest, box = 0.0, shapes.bounds[k]
     p, q, r = V[0] - W[0], V[1] - W[1], V[2] - W[2]

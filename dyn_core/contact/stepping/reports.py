@@ -59,13 +59,11 @@ class StepEnergy(NamedTuple):
     terms of gravity, springs and the velocity product; a robot at rest has zeros.
 
     Attributes:
-        work: Work of joint forces, of the motors of prescribed joints, and of forces on
-            bodies.
+        work: Of joint forces, of motors of prescribed joints, and of forces on bodies.
         dissipation: Energy removed by damping, at the end of the step, and by dry
             friction of joints, as a force or as a constraint.
         constraints: Work of contacts, limits, loops and gears.
-        correction: Work against gravity and springs by the correction of positions,
-            which lifts bodies out of overlaps and closes loops.
+        correction: Work against gravity and springs by the correction of positions.
     """
 
     work: float
@@ -206,25 +204,13 @@ def step_energy(
 ) -> StepEnergy:
     """Return the work of each kind of force in a step [J], see StepEnergy.
 
-    These are applied forces (with those of prescribed joints), friction of joints,
-    other constraints, and the correction of positions.
-
         H (qd+ - qd) = h (tau - C) - h B (qd+ - qd) + J.T lambda
 
-    Args:
-        of: Robot and world.
-        start: q and qd at which the constraints were evaluated.
-        velocity: qd+, along the axes of the velocity at q, (nv,).
-        h: Duration [s].
-        damping: h B, (nv, nv).
-        forces: Joint forces, (nv,); forces on bodies, (nb, 6), or None; and a tuple of
-            the payload's ten parameters, (10,), which is empty without a payload link.
-        work_of: Work of the impulses by role of their constraints: contact, limit,
-            friction, loop, gear, prescribed [J]; missing roles count as 0.
-        shift: Displacement that corrects positions, (nv,); None: none.
-
-    Raises:
-        DynError: Errors of ContactModel.bias pass through.
+    `start` is q and qd at which the constraints were evaluated; `velocity` qd+, along
+    the axes of the velocity at q; `damping` h B. `forces` are joint forces, forces on
+    bodies, (nb, 6), or None, and a tuple of the payload's ten parameters, empty without
+    a payload link. `work_of` is the work of the impulses by role of their constraints
+    [J]; `shift` the displacement that corrects positions.
     """
     (q, qd), (tau, f_ext, carried) = start, forces
     mean = (qd + velocity) / 2
@@ -249,14 +235,9 @@ def contact_force(
 ) -> ContactForce:
     """Return the report of one contact; its sliding is NaN without tangent rows.
 
-    Force and torque, about the contact point, act on body a, in world axes.
-
-    Args:
-        contact: Contact.
-        W: Unit forces of its rows on body a, about the world's origin, [moment; force],
-            (rows, 6).
-        x, sigma: Impulses, and velocities after the step, of its rows, (rows,).
-        h: Time over which the force is averaged, above zero [s]; 1 for an impact.
+    W are unit forces of its rows on body a about the world's origin, [moment; force]; x
+    and sigma their impulses, and velocities after the step. The force is averaged over
+    h [s]; 1 for an impact.
     """
     wrench = W.T @ x / h
     force = wrench[3:]

@@ -27,14 +27,9 @@ Task = Callable[[int, int], int]
 
 
 def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
-    """Return Y of a prepared problem as a full matrix, (m, nv): G = Y Y.T.
+    """Return Y = J L^-1 of a prepared problem as a full matrix, (m, nv): G = Y Y.T.
 
-    Y = J L^-1 with the Jacobian J of the rows and L of inertia_factor. Columns are in
-    the order of elimination, see Structure.
-
-    Args:
-        step: Arrays of the problem.
-        blocks, m: Numbers of its blocks and rows.
+    Columns are in the order of elimination, see Structure; L is of inertia_factor.
     """
     rows, Y = step.rows, np.zeros((m, len(step.work.free)))
     for k in range(blocks):
@@ -51,12 +46,7 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
         H + dt B = L.T L
 
     dt is the time of the prepared terms, 0 for an impact, and B the slopes of joint
-    friction. Rows are in the order of elimination, see Structure, columns by
-    coordinate.
-
-    Args:
-        step: Arrays of the problem; the factor of state 0 is read.
-        tables: Tree.
+    friction. Rows are in the order of elimination, columns by coordinate.
     """
     packed, n = step.terms.factor[0], tables.nv
     L = np.diag(1 / packed[:n])
@@ -71,16 +61,7 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 def problem_of(
     step: StepArrays, blocks: int, m: int, matrix: bool = True
 ) -> ConstraintProblem:
-    """Return a prepared problem as a ConstraintProblem.
-
-    Its b contains the bias, its ids are the numbers of the constraints. Arrays are
-    copied; nothing is checked.
-
-    Args:
-        step: Arrays of the problem.
-        blocks, m: Numbers of its blocks and rows.
-        matrix: Whether G is a matrix, (m, m). False: a function, which needs no memory.
-    """
+    """Return a problem, copied, with bias in b; G is a function without `matrix`."""
     rows, Y = step.rows, sparse_rows(step, blocks, m)
     layout = layout_of(rows.kind[:blocks].tobytes(), rows.count[:blocks].tobytes())
     copies = (x[:m].copy() for x in (rows.b, rows.lo, rows.hi, rows.compliance))
@@ -94,15 +75,7 @@ def problem_of(
 
 
 def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
-    """Remove all blocks but the chosen ones from a prepared problem.
-
-    Args:
-        step: Arrays of the problem, changed in place.
-        chosen: Mask of the blocks that remain, (blocks,).
-
-    Returns:
-        Numbers of remaining blocks and rows.
-    """
+    """Keep only the chosen blocks of a prepared problem; return blocks and rows."""
     rows, facts, kept = step.rows, step.blocks, np.flatnonzero(chosen)
     starts, counts = rows.start[kept], rows.count[kept]
     ranges = [np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]
@@ -138,20 +111,11 @@ class MatrixSolver:
         self._step, self._report = step, report
 
     def solve(self, blocks: int, m: int) -> int:
-        """Solve the prepared problem; return the status.
+        """Solve the prepared problem; return the index of its status in STATUSES.
 
-        The impulses of the rows are the warm start, and are replaced by the solution.
-        The entries LAW (residual) and ITERATIONS of the report are written.
-
-        Args:
-            blocks, m: Numbers of blocks and rows.
-
-        Returns:
-            Index in STATUSES.
-
-        Raises:
-            NonFiniteError: The solver returned impulses that are not finite. Errors of
-                the solver pass through.
+        The impulses of the rows are the warm start, then the solution; NonFiniteError
+        if they are not finite. The entries LAW and ITERATIONS of the report are
+        written.
         """
         rows = self._step.rows
         problem, warm = problem_of(self._step, blocks, m), rows.impulse[:m].copy()
@@ -168,11 +132,7 @@ class MatrixSolver:
 
 
 class PythonTasks:
-    """Python functions that the machine code of a step calls by their numbers.
-
-    Attributes:
-        kernel: Address for ChosenSolver, valid as long as this object exists.
-    """
+    """Python functions that machine code calls at `kernel` while this exists."""
 
     def __init__(self, tasks: Mapping[int, Task]) -> None:
         """Create the address of the functions.

@@ -48,11 +48,7 @@ MOST_ROWS = 6  # maximum number of rows of a contact
 
 
 def checked_step(h: float) -> float:
-    """Return a step [s] as a float.
-
-    Raises:
-        SettingError: It is not a finite number above 0.
-    """
+    """Return a step [s] as a float; SettingError: no finite number above 0."""
     try:
         return float(Quantity(0.0, above=True).read("step h", h))
     except ModelError as error:
@@ -63,14 +59,10 @@ class StepSetup:
     """Constant data of steps: a robot in its world, its Programs, and the step.
 
     Attributes:
-        of: Robot and world.
         h, remaining: Step, and the time in it for which the new velocity acts [s].
         at_middle: Whether constraints are evaluated at the middle of a step.
-        scene: Tables.
         moved, moved_apart: Program of MOVED_STATE, and one with a correction.
-        choice: Solver.
-        names: Names of constraints that are no contacts; a constraint with number k has
-            the index -1 - k.
+        names: Of constraints that are no contacts; of number k at the index -1 - k.
         prescribed: By name of a prescribed joint: list of its coordinates' rows.
     """
 
@@ -135,15 +127,7 @@ class StepSetup:
         self._terms: dict[bool, Any] = {}
 
     def terms(self, with_forces: bool) -> Any:
-        """Return the Program of CONTACT_TERMS, built on first use and then cached.
-
-        Args:
-            with_forces: Whether it has forces on bodies, f_ext, as an input.
-
-        Raises:
-            UnsupportedError: The solver contact_terms does not support the robot or the
-                engine. Other DynErrors of its `build` pass through.
-        """
+        """Return the Program of CONTACT_TERMS, with an input f_ext or not; cached."""
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
             part = self.remaining / self.h
@@ -154,14 +138,7 @@ class StepSetup:
 
 
 class StepRoom:
-    """Memory for the steps of some states: their terms, and buffers for one problem.
-
-    Attributes:
-        contacts: Maximum number of contacts.
-        step: Arrays of the steps; without earlier impulses.
-        solver: The solver with its memory.
-        python: Python functions that the machine code calls.
-    """
+    """Memory for steps: terms, and buffers for one problem of up to `contacts`."""
 
     def __init__(self, setup: StepSetup, states: int) -> None:
         """Allocate the arrays, with room for 16 contacts (FIRST_ROOM), see `grow`.
@@ -180,12 +157,8 @@ class StepRoom:
     def grow(self, contacts: int) -> None:
         """Allocate buffers for a number of contacts, larger or smaller.
 
-        The arrays `step`, `solver` and `python` are replaced; terms, qd_next and
-        correction of the states remain. Code bound to the old arrays must be bound
+        terms, qd_next and correction remain. Code bound to the old arrays must be bound
         again.
-
-        Args:
-            contacts: Maximum number of contacts.
         """
         scene = self._setup.scene
         tables, dense = scene.tables, scene.dense
@@ -226,14 +199,7 @@ class StepRoom:
         self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
-        """Return impulses of earlier steps, with memory for as many blocks as here.
-
-        Args:
-            known: Impulses of these `states` states (their number is not checked);
-                returned if each state has memory for enough blocks, else copied into
-                larger arrays. None: there are none, zeros are returned.
-            states: Number of states of new arrays.
-        """
+        """Return `known`, copied to larger arrays if needed; zeros if it is None."""
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:
             return known

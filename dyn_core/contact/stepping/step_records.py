@@ -12,12 +12,7 @@ COUNTS = 6  # integers of a record before the ids and first rows of the blocks
 
 
 class FastContacts(NamedTuple):
-    """Contacts of a step with fast pairs, and the velocities that led to them.
-
-    Attributes:
-        contacts: Contacts of the step.
-        velocity, met, met_time: Copies of the arrays of FastMemory.
-    """
+    """Contacts of a step with fast pairs, and copies of FastMemory that led to them."""
 
     contacts: Contacts
     velocity: np.ndarray
@@ -30,15 +25,13 @@ class StepRecord(NamedTuple):
 
     Attributes:
         t, h: Start and duration [s].
-        status: Status of the solver, one of residuals.STATUSES.
+        status: One of residuals.STATUSES.
         short: 1 if overlaps could not be corrected completely, else 0.
-        forces: Forces on bodies, (nb, 6), if there are any; then the inputs of a
-            payload.
+        forces: Forces on bodies, (nb, 6), if there are any; then inputs of a payload.
         efforts: Joint forces, (nv,), as bytes.
         q_end: Position after the step if the step corrected it; else None.
         sizes: nq and nv.
         integers, floats: Arrays of composite_step.StepLog, as bytes.
-        fast: Contacts of a step with fast pairs, which depend on velocities; else None.
 
     The arrays of the properties are read-only views.
     """
@@ -84,19 +77,13 @@ class StepRecord(NamedTuple):
 
     @property
     def impulse(self) -> np.ndarray:
-        """Impulses of all m rows, (m,): of the step plus those of impacts before it.
-
-        In N·s or N·m·s.
-        """
+        """Impulses of all rows, with impacts before the step, (m,) [N·s | N·m·s]."""
         nq, nv = self.sizes
         return self._part(nq + 2 * nv + 5, -1)
 
     @property
     def ids(self) -> np.ndarray:
-        """Number of each block's constraint, equal in all steps, (blocks,).
-
-        Numbers below zero are constraints that are no contacts.
-        """
+        """Number of each block's constraint, equal in all steps; < 0: no contact."""
         numbers = self._numbers
         return numbers[COUNTS : COUNTS + int(numbers[5])]
 

@@ -524,10 +524,7 @@ class CartesianLaw(ControlLaw):
 
 
 def moving_link(model: Model, link: str, more: str = "") -> None:
-    """Raise a SettingError unless `link` is a link of the model that joints move.
-
-    `more` ends its message.
-    """
+    """Raise a SettingError, which ends with `more`, unless joints move the link."""
     moving = [name for name in model.frame_names if model.frame(name).body]
     if link not in moving:
         raise SettingError(

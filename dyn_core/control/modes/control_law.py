@@ -15,11 +15,7 @@ from dyn_core.solving.solver import AUTO
 
 
 def control_mode(name: Any) -> ControlMode:
-    """Return the mode of a name, from the installed plugins.
-
-    Raises:
-        SettingError: No plugin offers it; lists the modes.
-    """
+    """Return the mode of a name, from the installed plugins; refuse an unknown one."""
     modes = default_registry().modes()
     if not isinstance(name, str) or name not in modes:
         raise SettingError(f"mode '{name}'; valid: {', '.join(modes)}", "mode")
@@ -39,13 +35,6 @@ def build_options(
     that are not finite; each of problem.acting, True: joint springs and friction act
     where the problem has them; and `inputs`, a list of the optional inputs: `inputs`,
     then "time" if the model has driven joints, then `paths`.
-
-    Args:
-        host: Controller of the law.
-        problem: Signature of the solver.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program.
-        inputs: Names of optional Ports that become inputs.
     """
     time = ["time"] if host.model.driven else []
     return {
@@ -285,13 +274,5 @@ class JointLaw(ControlLaw):
 
 
 def called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return the result of a law, called with copies of the inputs that are arrays.
-
-    A plugin could change them, and the shadow solver receives the same inputs
-    afterwards. Errors of the law pass through.
-
-    Args:
-        law: Program of the law, or another function.
-        inputs: Its inputs in order.
-    """
+    """Return the result of a law of copied arrays: a plugin could change the inputs."""
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

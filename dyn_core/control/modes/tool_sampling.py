@@ -84,14 +84,8 @@ def sampling_program(
 
     Its inputs are q, stiffness, ratio and rest_damping, then the time [s] if joints are
     driven, then `paths`; its outputs are the largest rate of the dampers [1/s] and the
-    rates of the springs, (6,) [rad/s].
-
-    Args:
-        model: Robot.
-        frame: Link that is the tool.
-        axes: Axes of the stiffness: aligned (base) or local (tool).
-        engine: Engine of the Program; None: the default.
-        paths: Parameter paths that become inputs.
+    rates of the springs, (6,) [rad/s]. `axes` of the stiffness are aligned (base) or
+    local (tool).
     """
     made = TracedSolver(
         SAMPLED_TOOL.name,

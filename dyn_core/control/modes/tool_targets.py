@@ -34,21 +34,16 @@ class ToolTargets:
     Messages are checked and turned into base axes at their receipt. A pose is held; a
     twist moves the reference pose, which stays within target_jump of the tool; twist
     and wrench count in full for half of target_timeout and fade to zero until its end.
+    `poses` returns those of all `links`, (links, 4, 4).
 
     Attributes:
-        R, p: Rotation matrix (3, 3) and position (3,) of the reference in the base;
-            before `hold` R is None and p is zero [m].
+        R, p: Rotation matrix and position [m]; None and zero before `hold`.
         v: Present velocity of the reference, [angular; linear], base axes, (6,).
         f: Present wrench, [moment; force], base axes, (6,).
         share: Share with which the last target wrench counts in `f`, 0 to 1.
         received: Time of the last accepted target [s]; None: none since `hold`.
-        timeout: target_timeout [s].
         jump: target_jump [rad, m].
         oldest: Largest difference between a stamp and the clock [s]; 0: none.
-
-    Args:
-        links: Names of the links that messages may refer to.
-        poses: Function that returns the present poses of all links, (links, 4, 4).
     """
 
     def __init__(self, links: tuple[str, ...], poses: Callable[[], np.ndarray]) -> None:
@@ -57,10 +52,7 @@ class ToolTargets:
         self.clear()
 
     def clear(self) -> None:
-        """Discard the reference, twist, wrench, and the stamps of all messages.
-
-        R and `received` become None, and p zero.
-        """
+        """Discard the reference, twist, wrench, and the stamps of all messages."""
         self.R: np.ndarray | None = None
         self.p = np.zeros(3)
         self._turn: tuple[Any, np.ndarray] = np.eye(3), np.zeros(4)
@@ -69,10 +61,7 @@ class ToolTargets:
         self.rest()
 
     def rest(self) -> None:
-        """Bring the reference to rest at its pose: twist and wrench become zero.
-
-        `received` becomes None; stamps stay.
-        """
+        """Bring the reference to rest at its pose: twist and wrench become zero."""
         self._twist, self._wrench = np.zeros(6), np.zeros(6)
         self._times = {TWIST: -np.inf, WRENCH: -np.inf}
         self.v, self.f, self.share = np.zeros(6), np.zeros(6), 0.0
@@ -85,10 +74,7 @@ class ToolTargets:
 
     @property
     def pose(self) -> np.ndarray:
-        """Position [m] and quaternion x, y, z, w of the reference in the base, (7,).
-
-        Only after `hold`.
-        """
+        """Position [m] and quaternion x, y, z, w in the base, (7,), after `hold`."""
         return np.concatenate([self.p, self._quaternion()])
 
     def _quaternion(self) -> np.ndarray:
@@ -98,17 +84,12 @@ class ToolTargets:
         return self._turn[1]
 
     def advance(self, t: float, pose: Callable[[], np.ndarray]) -> None:
-        """Advance the reference to time t; sets share, f, v, and R and p.
+        """Advance the reference to time t; sets share, f, v, and after `hold` R and p.
 
-        Before `hold`, R and p stay. The pose moves with the twist only if the reference
-        then stays within `jump` of the tool, or does not move farther from it, and
-        turns by at most `jump` in the step; otherwise v becomes zero.
-
-        Args:
-            t: Time, on the clock of the references [s]; steps longer than the timeout
-                count as the timeout. The first call after `clear` moves nothing, nor
-                does an earlier time.
-            pose: Function that returns the pose of the tool, (4, 4).
+        The pose moves with the twist only if the reference then stays within `jump` of
+        the tool, or does not move farther from it, and turns by at most `jump` in the
+        step; otherwise v becomes zero. Steps longer than the timeout count as the
+        timeout. The first call after `clear` moves nothing, nor does an earlier time.
         """
         last = t if self._last is None else self._last
         step = min(max(t - last, 0.0), self.timeout)
@@ -152,24 +133,15 @@ class ToolTargets:
         """Use a message; return its numbers, of a twist or wrench in base axes.
 
         A pose, returned as it came, moves the reference there at once; a twist or
-        wrench acts from the next `advance` on, at the tool: its vectors are turned,
-        its point is not moved. A stiffness (6,), returned as a matrix
-        (6, 6) in base axes, and a sample of the sensor (6,), returned in the axes of
-        its link, do not change the reference. Each but a sample sets `received`.
+        wrench acts from the next `advance` on, at the tool: its vectors are turned, its
+        point is not moved. A stiffness (6,), returned as a matrix (6, 6) in base axes,
+        and a sample of the sensor (6,), returned in the axes of its link, do not change
+        the reference. Each but a sample sets `received`. Values are in the axes of the
+        link message.frame, a position from its origin; empty: the base.
 
-        Args:
-            message: Its topic is target_pose, with position [m] and quaternion x, y, z,
-                w; target_twist [angular; linear]; target_wrench or sensor_wrench
-                [moment; force]; or target_stiffness of the axes [N·m/rad; N/m]. The
-                values are in the axes of the link message.frame, a position from its
-                origin; empty: the base. The frame of a sensor_wrench is not read.
-            check: Called with a stiffness as it is returned; raises to refuse it.
-
-        Raises:
-            TargetError: Numbers, frame or stamp are invalid (_checked, _check_stamp),
-                or a pose is farther than `jump` away; nothing has changed. Errors of
-                `check` pass through; then the stamp is not stored, either.
-            AssertionError: A pose comes before `hold`.
+        TargetError: numbers, frame or stamp are invalid, or a pose is farther than
+        `jump` away; nothing has changed. If `check`, called with a stiffness as it is
+        returned, refuses it, the stamp is not stored, either.
         """
         topic, stamp = message.topic, message.stamp
         x = self._checked(topic, message.values)
@@ -276,10 +248,7 @@ class ToolTargets:
 
 
 def in_axes(x: np.ndarray, R: np.ndarray | None) -> np.ndarray:
-    """Return a twist or wrench (6,), given in base axes, in the axes R.
-
-    The columns of R, (3, 3), are these axes in the base; None: x itself is returned.
-    """
+    """Return a twist or wrench (6,) from base axes in the axes R; None: x itself."""
     return x if R is None else np.ravel(x.reshape(2, 3) @ R)
 
 

@@ -41,20 +41,11 @@ def target(scaled: Scaled, work: NewtonWork, i: int, epsilon: float, a: float) -
 def cone_response(
     c: float, n: float, size: float, Rn: float, Rt: float, exact: bool
 ) -> tuple[int, float, float]:
-    """Apply the law of a cone to target impulses.
+    """Apply the law of a cone to target impulses: normal n, tangents of length `size`.
 
-    Args:
-        c: Coefficient of the circular cone.
-        n: Target of the normal impulse.
-        size: Length of the target of the tangent impulses.
-        Rn, Rt: Compliance of the normal row and of the tangent rows, above zero;
-            ignored by Coulomb's law.
-        exact: True: Coulomb's law, tangents cut to c n; False: its convex relaxation,
-            the point of the cone nearest to the target, weighted by Rn and Rt.
-
-    Returns:
-        OPEN, STICK or SLIP; the normal impulse; and the factor of the tangent targets.
-        OPEN has zero impulses.
+    If `exact`, Coulomb's law cuts tangents to c n; else the point of the cone nearest
+    to the target counts, weighted by the compliances Rn and Rt > 0. Returns OPEN (zero
+    impulses), STICK or SLIP, the normal impulse, and the factor of the tangents.
     """
     if size <= c * n and c * n > 0.0:
         return STICK, n, 1.0
@@ -78,17 +69,9 @@ def respond(
     epsilon: float,
     exact: bool,
 ) -> bool:
-    """Set work.gamma and work.mode of all blocks by their laws.
+    """Set gamma and mode of all blocks by their laws; return if slopes may change.
 
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads u and center: `target` at step length 0.
-        epsilon: Compliance added to R.
-        exact: True: Coulomb's law; False: its convex relaxation.
-
-    Returns:
-        Whether the slope of the law may have changed: a mode differs from the previous
-        call, or a contact slides.
+    They may if a mode differs from the previous call, or a contact slides.
     """
     changed = False
     for k in range(blocks):
@@ -137,16 +120,7 @@ def respond(
 def power_of_response(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float, a: float
 ) -> float:
-    """Return gamma(u + a du) . du, with the convex relaxation of Coulomb's law.
-
-    FROZEN friction keeps its bound.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads u, du and center.
-        epsilon: Compliance added to R.
-        a: Step length along du.
-    """
+    """Return gamma(u + a du) . du of convex laws; FROZEN friction keeps its bound."""
     total = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -188,12 +162,6 @@ def line(
     The search (Illinois method) ends when |slope| <= 0.3 |slope(0)|, or after 30 steps
     with the lower end of the bracket, the upper one if that is 0. A full step of 1 is
     returned if its slope is not above this limit.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads z, dz, u, du and right.
-        unknowns: Number of entries of dz in use.
-        epsilon: Compliance added to R.
     """
     power, square, start = 0.0, 0.0, 0.0
     for j in range(unknowns):

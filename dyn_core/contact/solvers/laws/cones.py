@@ -13,14 +13,7 @@ from dyn_core.engines.machine_code import machine_code
 def row_coefficient(rows: Rows, k: int, row: int) -> float:
     """Return the friction coefficient of a tangent row of block k, a contact.
 
-    Args:
-        rows: Problem.
-        k: Index of the block.
-        row: Index of the row within the block, 1 or more; 0 is the normal.
-
-    Returns:
-        The coefficient of sliding [1] for rows 1 and 2, of torsion for row 3, of
-        rolling for rows 4 and 5 [m].
+    It is of sliding in rows 1 and 2, of torsion in row 3, of rolling in rows 4 and 5.
     """
     if row < TORSION:
         return rows.mu[k, 0]
@@ -31,10 +24,8 @@ def row_coefficient(rows: Rows, k: int, row: int) -> float:
 def cone_coefficient(rows: Rows, k: int) -> float:
     """Return the largest coefficient c of friction of block k, a contact.
 
-    Coefficients are those of sliding [1] and, where there are such rows, torsion and
-    rolling [m]. `row_weight` divides the coefficient of each row by c: the impulses y
-    over these weights lie in the circular cone |y_T| <= c y_n. The result is 0 for a
-    contact without tangent rows.
+    Impulses y over `row_weight` lie in the circular cone |y_T| <= c y_n. Without
+    tangent rows c is 0.
     """
     c = rows.mu[k, 0] if rows.count[k] > 1 else 0.0
     if rows.count[k] > TORSION:
@@ -46,17 +37,9 @@ def cone_coefficient(rows: Rows, k: int) -> float:
 
 @machine_code
 def row_weight(rows: Rows, k: int, row: int, c: float) -> float:
-    """Return the weight T of a row of block k, a contact.
+    """Return the weight T of a row of block k: its coefficient over c, 0 if c is 0.
 
-    Args:
-        rows: Problem.
-        k: Index of the block.
-        row: Index of the row within the block; 0 is the normal.
-        c: Largest friction coefficient of the block, from `cone_coefficient`.
-
-    Returns:
-        The row's coefficient over c, 0 if c is 0; 1 for the normal row, and for all
-        rows of a contact with sliding friction alone.
+    T is 1 for the normal row, and in a contact with sliding friction alone.
     """
     if row == 0 or rows.count[k] <= TORSION:
         return 1.0

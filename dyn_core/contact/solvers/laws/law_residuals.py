@@ -33,14 +33,8 @@ def row_residuals(
 
         u = Y (Y.T impulse) + b + compliance impulse
 
-    Args:
-        rows: Problem, with the impulses to measure.
-        blocks, nv: Number of blocks and of coordinates.
-        z: Set to Y.T impulse, (nv,).
-        u: Set to the velocity of the rows with compliance, (rows,).
-        residuals: Set to primal, dual, complementarity, dissipation and law, (5,); all
-            NaN if a velocity is not finite. The scale of velocities for `law` is the
-            largest |b|, rows.rest at least.
+    z becomes Y.T impulse; residuals are all NaN if a velocity is not finite. The scale
+    of velocities for `law` is the largest |b|, rows.rest at least.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """

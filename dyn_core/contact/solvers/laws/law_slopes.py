@@ -223,16 +223,7 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
 def follow_slopes(
     rows: Rows, k: int, cone: bool, slopes: Slopes, w: FloatArray, dx: FloatArray
 ) -> None:
-    """Subtract S w of block k from dx.
-
-    Args:
-        rows: Problem.
-        k: Index of the block.
-        cone: Whether S of the block has the couplings of a cone, else its diagonal.
-        slopes: S.
-        w: Vector of rows, (rows,).
-        dx: Vector of rows, (rows,); changed.
-    """
+    """Subtract S w of block k from dx; only a `cone` has couplings in S."""
     first, count = rows.start[k], rows.count[k]
     if not cone:
         for i in range(first, first + count):
@@ -256,14 +247,7 @@ def follow_slopes(
 def stick_slope(
     rows: Rows, scaled: Scaled, slopes: Slopes, k: int, epsilon: float
 ) -> None:
-    """Set S of block k to 1 / (R + epsilon) on the diagonal, without couplings.
-
-    Args:
-        rows, scaled: Problem, scaled problem with R.
-        slopes: S; all its arrays are set in the rows of the block.
-        k: Index of the block.
-        epsilon: Compliance added to R.
-    """
+    """Set S of block k to 1 / (R + epsilon) on the diagonal, without couplings."""
     for i in range(rows.start[k], rows.start[k] + rows.count[k]):
         slopes.diagonal[i] = 1.0 / (scaled.R[i] + epsilon)
         slopes.tilt[i], slopes.lean[i] = 0.0, 0.0
@@ -275,18 +259,7 @@ def law_slopes(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float,
     exact: bool,
 ) -> bool:  # fmt: skip
-    """Set work.slopes to the slope S of each block's law in its mode work.mode.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads mode, gamma and, for `target` at step length 0 of
-            sliding contacts, u, center and du, which must be finite.
-        epsilon: Compliance added to R.
-        exact: True: Coulomb's law; False: its convex relaxation.
-
-    Returns:
-        Whether S is not symmetric: a contact slides by Coulomb's law.
-    """
+    """Set work.slopes of all blocks in their modes; return if S is not symmetric."""
     slopes, slips = work.slopes, False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]

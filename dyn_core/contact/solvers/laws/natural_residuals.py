@@ -29,18 +29,10 @@ def respond_to(
     rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, x: FloatArray,
     z: FloatArray, p: FloatArray, minus_u: FloatArray, s: FloatArray, exact: bool,
 ) -> None:  # fmt: skip
-    """Compute the velocities and De Saxce's correction of scaled impulses x.
+    """Compute the velocities and De Saxce's correction s of scaled impulses x.
 
-    Args:
-        rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in
-            use, scaled problem.
-        x: Scaled impulses, (rows,).
-        z: Set to Y.T x, (nv,).
-        p: Set to Y z, (rows,).
-        minus_u: Set to -(p + R x + b + s), (rows,).
-        s: Set to De Saxce's correction of the normals of cones, (rows,); zero in other
-            rows, and in all if not `exact`.
-        exact: True: Coulomb's law; False: its convex relaxation.
+    z becomes Y.T x, p Y z, and minus_u -(p + R x + b + s). s is zero except for normals
+    of cones, and in all rows if not `exact` (Coulomb's law).
     """
     for v in range(nv):
         z[v] = 0.0
@@ -155,21 +147,13 @@ def proves_infeasible(
     rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, d: FloatArray,
     z: FloatArray, q: FloatArray, exact: bool,
 ) -> bool:  # fmt: skip
-    """Return whether a direction of growing impulses proves a problem infeasible.
+    """Return whether a direction d of growing impulses proves a problem infeasible.
 
         (Y Y.T + R) d = 0,   b . d < 0,   d in all cones, and towards no finite bound
 
-    contradict d . u >= 0, which the law requires; Coulomb's law requires it only if d
-    has no tangent entries. (Y Y.T + R) d is zero up to rounding: the proof is that no
-    scaled impulses up to 1e9 are a solution. A direction that is not finite proves
-    nothing.
-
-    Args:
-        rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in
-            use, scaled problem.
-        d: Direction, scaled, (rows,); not changed.
-        z, q: Work arrays, (nv,), (rows,); overwritten.
-        exact: True: Coulomb's law; False: its convex relaxation.
+    contradict d . u >= 0, which the law requires; Coulomb's law (`exact`) requires it
+    only if d has no tangent entries. (Y Y.T + R) d is zero up to rounding: the proof is
+    that no scaled impulses up to 1e9 are a solution.
     """
     largest, power = 0.0, 0.0
     for i in range(m):

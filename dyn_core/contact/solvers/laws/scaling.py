@@ -35,14 +35,12 @@ class Scaled(NamedTuple):
         law: FREE (no bound), INTERVALS (each row between its bounds), CONE, or FROZEN
             (normal impulse >= 0, friction below a fixed bound), (blocks,).
         c: Coefficient of the circular cone, or bound of FROZEN friction, (blocks,).
-        y: Values of Y, indexed like Rows.y.
         b, R: Free velocity and compliance, (rows,) [1].
-        lo, hi: Bounds of the rows of INTERVALS blocks, (rows,) [1].
         T: Impulse per scaled impulse, (rows,) [N·s | N·m·s]; zero for a row without
             friction in a cone with friction in other rows.
-        weight: Velocity per scaled velocity, relative to the largest free velocity of
-            the problem; all rows of a cone have the weight of its normal, (rows,). Its
-            product with T is the same in the first rows of all blocks.
+        weight: Velocity per scaled velocity, relative to the largest free velocity; all
+            rows of a cone have that of its normal, (rows,). Its product with T is the
+            same in the first rows of all blocks.
         least: Floor of the largest scaled impulse in relative tolerances: 1 for a
             problem at rest, else 0, (1,).
     """
@@ -142,15 +140,11 @@ def _unit(response: float) -> float:
 
 @machine_code
 def rescale_normal(rows: Rows, scaled: Scaled, k: int) -> float:
-    """Scale the normal of block k to a unit response; return the factor of its T.
+    """Scale the normal of block k, no CONE any more, to a unit response.
 
     In the common unit of a cone a small response of the normal is lost beside large
-    ones of the others, and Newton's method ends far from the solution.
-
-    Args:
-        rows: Problem.
-        scaled: Scaled problem; y, b, R, T and weight of the normal's row are changed.
-        k: Index of a block that is no CONE any more.
+    ones of the others, and Newton's method ends far from the solution. Returns T's
+    factor.
     """
     first, start = rows.start[k], rows.y_start[k]
     response = scaled.R[first]
@@ -168,12 +162,7 @@ def rescale_normal(rows: Rows, scaled: Scaled, k: int) -> float:
 
 @machine_code
 def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
-    """Set x to the scaled rows.impulse, projected on bounds and cones.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        x: Scaled impulses, (rows,); overwritten. Zero where scaled.T is zero.
-    """
+    """Set x to the scaled rows.impulse, projected on bounds and cones; 0 where T is."""
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -184,13 +173,7 @@ def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
 
 @machine_code
 def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
-    """Set rows.impulse to T x.
-
-    Args:
-        rows, blocks, scaled: Problem, whose impulses are overwritten, its number of
-            blocks, and the scaled problem with T.
-        x: Scaled impulses, (rows,).
-    """
+    """Set rows.impulse to T x."""
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -222,13 +205,7 @@ def project(rows: Rows, scaled: Scaled, k: int, x: FloatArray) -> None:
 
 @machine_code
 def tangent_length(first: int, count: int, x: FloatArray) -> float:
-    """Return the norm of the tangent entries x[first + 1 : first + count] of a block.
-
-    Args:
-        first: First row of the block, its normal.
-        count: Number of rows of the block; 0.0 for one row.
-        x: Vector of rows, (rows,).
-    """
+    """Return the norm of a block's tangent entries x[first + 1 : first + count]."""
     squares = 0.0
     for i in range(first + 1, first + count):
         squares += x[i] * x[i]

@@ -101,14 +101,10 @@ def product_of_columns(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, lower: int,
 ) -> None:  # fmt: skip
-    """Set to[:rows, :columns] to A.T B.
+    """Set to[:rows, :columns] to A[:inner, :rows].T B[:inner, :columns].
 
-    Args:
-        A, B: Matrices; A[:inner, :rows] and B[:inner, :columns] are read.
-        to: Result; must not share memory with A or B.
-        rows, inner, columns: Sizes of the product.
-        lower: 0: all of it; 1: only the lower triangle with the diagonal is wanted, the
-            entries above it are arbitrary.
+    If `lower` is 1, entries above the diagonal are arbitrary. `to` is no view of A or
+    B.
     """
     if columns < TILE or rows < HIGH:
         for i in range(rows):
@@ -255,14 +251,7 @@ def add_sparse(
     S: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,
 ) -> None:  # fmt: skip
-    """Add S B to to[:rows, column : column + columns]; S has few non-zero entries.
-
-    Args:
-        S, B: Matrices; S[:rows, :inner] and B[:inner, :columns] are read.
-        to: Result; must not share memory with S or B.
-        rows, inner, columns: Sizes of the product.
-        column: First column of `to` that is changed.
-    """
+    """Add S B, S sparse, to to[:rows, column : column + columns], no view of S or B."""
     for i in range(rows):
         for k in range(inner):
             x = S[i, k]
@@ -276,14 +265,7 @@ def add_by_sparse(
     A: FloatArray2, S: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,
 ) -> None:  # fmt: skip
-    """Add A S to to[:rows, column : column + columns]; S has few non-zero entries.
-
-    Args:
-        A, S: Matrices; A[:rows, :inner] and S[:inner, :columns] are read.
-        to: Result; must not share memory with A or S.
-        rows, inner, columns: Sizes of the product.
-        column: First column of `to` that is changed.
-    """
+    """Add A S, S sparse, to to[:rows, column : column + columns], no view of A or S."""
     for k in range(inner):
         for j in range(columns):
             x = S[k, j]
@@ -306,21 +288,11 @@ def invert(
 ) -> int:
     """Invert a matrix in place on its independent rows; the rest becomes zero.
 
-    The rest are the rows and columns of dependent rows and of zero rows.
-
-    Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
-    depends on previous rows: for symmetric semidefinite a and consistent right sides,
-    the solution satisfies it, too.
-
-    Args:
-        a: Matrix, (n, n) or larger; becomes its inverse.
-        n: Number of its rows.
-        rank: A row is dependent if its pivot is at most `rank` times its diagonal.
-        nothing: A row is zero if its diagonal is at most `nothing` times the largest.
-        work: Work array, (2, n) or larger.
-
-    Returns:
-        The number of dependent rows, without the zero rows.
+    The rest are the rows and columns of dependent rows (pivot at most `rank` times the
+    diagonal), whose number is returned, and of zero rows (diagonal at most `nothing`
+    times the largest). Gauss-Jordan elimination in the order of the rows: for symmetric
+    semidefinite a and consistent right sides, the solution satisfies dependent rows,
+    too. `work` is (2, n) or larger.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """

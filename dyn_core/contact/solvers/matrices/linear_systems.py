@@ -26,14 +26,10 @@ UNFIT = -1  # in place of a number of unknowns: the matrix does not fit its arra
 
 
 class LinearSystem(NamedTuple):
-    """Data and work arrays of the linear system.
+    """Diagonal matrix D of the linear system, and work arrays w (nv,), g (rows,).
 
-    Attributes:
-        D: Diagonal matrix D, (rows,).
-        gram: Lower triangle of Y Y.T with its diagonal, row by row, in one dimension;
-            used if the system is in rows.
-        w: Work array of coordinates, (nv,).
-        g: Work array of rows, (rows,).
+    `gram` is the lower triangle of Y Y.T with its diagonal, row by row, in one
+    dimension; used if the system is in rows.
     """
 
     D: FloatArray
@@ -111,15 +107,7 @@ def _lay_out_rows(
 def multiply_into(
     rows: Rows, envelope: Skyline, scaled: Scaled, k: int, w: FloatArray, g: FloatArray
 ) -> None:
-    """Set the rows of block k of g to Y w.
-
-    Args:
-        rows, scaled: Problem, scaled problem.
-        envelope: Its `local` has the index in w of each entry of a support.
-        k: Index of the block.
-        w: Vector of coordinates in the order of elimination.
-        g: Vector of rows, (rows,); changed.
-    """
+    """Set the rows of block k of g to Y w, with w in the order of elimination."""
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     for row in range(rows.count[k]):
         total = 0.0
@@ -133,18 +121,7 @@ def refactor(
     rows: Rows, blocks: int, scaled: Scaled, envelope: Skyline, system: LinearSystem,
     count: int, in_rows: bool,
 ) -> bool:  # fmt: skip
-    """Assemble and factorise the matrix for system.D.
-
-    Args:
-        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        envelope: Layout from `prepare`; its values become the factor.
-        system: D, and Y Y.T if in rows.
-        count, in_rows: Number of unknowns, and whether the factor is in rows, from
-            `prepare`.
-
-    Returns:
-        Whether the matrix is positive definite; if not, the factor is incomplete.
-    """
+    """Factorise the matrix for system.D; return whether it is positive definite."""
     values, begin = envelope.values, envelope.begin
     if in_rows:
         for e in range(count * (count + 1) // 2):
@@ -175,17 +152,7 @@ def solve_system(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int, in_rows: bool, r: FloatArray, dx: FloatArray,
 ) -> None:  # fmt: skip
-    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx.
-
-    Args:
-        rows, blocks, m, scaled: Problem, numbers of blocks and rows, scaled problem.
-        envelope, system: Factor from `refactor`, and D; system.w and g are overwritten
-            unless the factor is in rows.
-        count, in_rows: Number of unknowns, and whether the factor is in rows, from
-            `prepare`.
-        r: Right side, (rows,); overwritten.
-        dx: Solution, (rows,); overwritten.
-    """
+    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""
     w, g, D = system.w, system.g, system.D
     if in_rows:
         for i in range(m):

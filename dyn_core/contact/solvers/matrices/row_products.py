@@ -15,16 +15,7 @@ def add_transposed(
     x: FloatArray,
     z: FloatArray,
 ) -> None:
-    """Add Y.T x to z.
-
-    Args:
-        rows: Starts and counts of the blocks.
-        index: Index in z of each entry of rows.support, in the same order.
-        y: Values of Y, indexed like rows.y.
-        blocks: Number of blocks.
-        x: Vector of rows, (rows,).
-        z: Vector of coordinates; changed.
-    """
+    """Add Y.T x to z; `index` has the index in z of each entry of rows.support."""
     for k in range(blocks):
         add_block(rows, index, y, k, x, z)
 
@@ -33,16 +24,7 @@ def add_transposed(
 def add_block(
     rows: Rows, index: IntArray, y: FloatArray, k: int, x: FloatArray, z: FloatArray
 ) -> None:
-    """Add Y.T x of the rows of block k to z.
-
-    Args:
-        rows: Starts and counts of the blocks.
-        index: Index in z of each entry of rows.support, in the same order.
-        y: Values of Y, indexed like rows.y.
-        k: Index of the block.
-        x: Vector of all rows, (rows,); read in the rows of the block.
-        z: Vector of coordinates; changed.
-    """
+    """Add Y.T x of the rows of block k to z, with `index` as in add_transposed."""
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     if n == 3:  # the usual contact, in one pass over z
@@ -66,16 +48,7 @@ def multiply(
     z: FloatArray,
     u: FloatArray,
 ) -> None:
-    """Set u to Y z.
-
-    Args:
-        rows: Starts and counts of the blocks.
-        index: Index in z of each entry of rows.support, in the same order.
-        y: Values of Y, indexed like rows.y.
-        blocks: Number of blocks.
-        z: Vector of coordinates.
-        u: Vector of rows, (rows,); overwritten in the rows of these blocks.
-    """
+    """Set u to Y z in the rows of the blocks, with `index` as in add_transposed."""
     for k in range(blocks):
         multiply_block(rows, index, y, k, z, u)
 
@@ -84,16 +57,7 @@ def multiply(
 def multiply_block(
     rows: Rows, index: IntArray, y: FloatArray, k: int, z: FloatArray, u: FloatArray
 ) -> None:
-    """Set the rows of block k of u to Y z.
-
-    Args:
-        rows: Starts and counts of the blocks.
-        index: Index in z of each entry of rows.support, in the same order.
-        y: Values of Y, indexed like rows.y.
-        k: Index of the block.
-        z: Vector of coordinates.
-        u: Vector of all rows, (rows,); overwritten in the rows of the block.
-    """
+    """Set the rows of block k of u to Y z, with `index` as in add_transposed."""
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     if n == 3:  # the usual contact, in one pass over z
@@ -116,13 +80,7 @@ def multiply_block(
 
 @machine_code
 def row_response(rows: Rows, k: int, row: int) -> float:
-    """Return the response G_ii + R_i of a row [(m/s)/(N·s)].
-
-    Args:
-        rows: Problem; y is read without scaling.
-        k: Index of the block.
-        row: Index of the row within the block.
-    """
+    """Return the response G_ii + R_i of a row, without scaling [(m/s)/(N·s)]."""
     width = rows.support_count[k]
     a = rows.y_start[k] + row * width
     total = 0.0

@@ -17,24 +17,19 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 class Skyline(NamedTuple):
     """A symmetric positive definite matrix, or its factor L, stored row by row.
 
-    Its arrays have room for n rows of the matrix, supports is len(Rows.support).
-
     Attributes:
-        used: 1 for each block that contributes to the matrix, else 0, (blocks,).
+        used: 1 for each block that contributes to the matrix, else 0.
         number: Index of each coordinate in the order of elimination, (nv,); -1 if no
             used block touches it.
-        local: The same index for each entry of the supports, (supports,); for an entry
-            without one, the number of all numbered coordinates.
-        first: First stored column of each row, (n,).
+        local: The same index for each entry of the supports; for an entry without one,
+            the number of all numbered coordinates.
+        first: First stored column of each row.
         begin: Index in `values` of each row's column 0, stored or not, (n + 1,): entry
             (i, j) is values[begin[i] + j]. It can be negative.
-        queue, block_done, chain_start, chain: Work arrays of the ordering, (nv,),
-            (blocks,), (nv + 1,), (values of Y,).
         kept: Key of the cached order: numbers of blocks and coordinates, the result of
-            `order`, used blocks and all supports, (4 + 2 blocks + values of Y,). Its
-            first entry is -1 if no order is cached.
-        values: The entries.
-        inverse: One over the diagonal of the factor, (n,).
+            `order`, used blocks and all supports. Its first entry is -1 if none is
+            cached.
+        inverse: One over the diagonal of the factor.
     """
 
     used: IntArray
@@ -53,17 +48,7 @@ class Skyline(NamedTuple):
 
 @machine_code
 def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
-    """Number the coordinates that blocks touch, and compute the envelope's layout.
-
-    Args:
-        rows: Problem.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        envelope: Layout, overwritten; all blocks are marked as used.
-
-    Returns:
-        Number of touched coordinates, and number of entries of the envelope, which may
-        exceed the length of envelope.values.
-    """
+    """Mark all blocks as used, then number coordinates and return as order_used."""
     for k in range(blocks):
         envelope.used[k] = 1
     return order_used(rows, blocks, nv, envelope)
@@ -76,16 +61,8 @@ def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int
     Breadth first over the blocks, from the smallest coordinate of each island, then
     reversed (Cuthill and McKee): in trees leaves before the base that they share, in
     stacks one end before the other. If supports and used blocks have not changed since
-    the last call, the cached order is used.
-
-    Args:
-        rows: Problem.
-        blocks, nv: Numbers of blocks and coordinates in use.
-        envelope: Layout, overwritten; envelope.used is read.
-
-    Returns:
-        Number of touched coordinates, and number of entries of the envelope, which may
-        exceed the length of envelope.values.
+    the last call, the cached order is used. Returns the number of touched coordinates,
+    and of entries of the envelope, which may exceed the length of envelope.values.
 
     Source: E. Cuthill and J. McKee 1969; A. George 1971.
     """
@@ -231,16 +208,7 @@ def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
 
 @machine_code
 def lay_out(count: int, envelope: Skyline) -> int:
-    """Set envelope.begin from envelope.first; return the number of entries.
-
-    Args:
-        count: Number of rows of the matrix.
-        envelope: Layout; for these rows, begin is set to the index in `values` that
-            column 0 has or would have.
-
-    Returns:
-        Number of entries of the envelope, with the diagonal.
-    """
+    """Set envelope.begin from envelope.first; return the number of entries."""
     entries = 0
     for i in range(count):
         envelope.begin[i] = entries - envelope.first[i]
@@ -269,15 +237,8 @@ def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
 def factorise(count: int, envelope: Skyline) -> bool:
     """Replace the matrix A in envelope.values by its factor L, A = L L.T.
 
-    Args:
-        count: Number of rows of the matrix.
-        envelope: Layout and entries of A. Entries below the diagonal become L, the
-            diagonal stays that of A; the inverses of L's diagonal are written to
-            envelope.inverse.
-
-    Returns:
-        False at the first pivot that is not positive, with an incomplete factor; else
-        True.
+    The diagonal stays that of A; envelope.inverse becomes one over L's. Returns False
+    at the first pivot that is not positive, with an incomplete factor.
 
     Source: A. George and J. Liu 1981, chapter 4 (envelope methods).
     """
@@ -300,13 +261,7 @@ def factorise(count: int, envelope: Skyline) -> bool:
 
 @machine_code
 def solve_factorised(count: int, envelope: Skyline, x: FloatArray) -> None:
-    """Replace x, the right side b, by the solution of L L.T x = b.
-
-    Args:
-        count: Number of rows of the matrix.
-        envelope: Factor from `factorise`.
-        x: Vector in the order of elimination, (count,) or longer.
-    """
+    """Replace x, the right side b, by the solution of L L.T x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
         j = first[i]
@@ -324,17 +279,10 @@ def solve_factorised(count: int, envelope: Skyline, x: FloatArray) -> None:
 def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
     """Replace a matrix that is not symmetric by its factors, A = L U, without pivoting.
 
-    Args:
-        count: Number of rows of the matrix.
-        envelope: Its values are the lower triangle with the diagonal. Those below it
-            become L, whose diagonal of ones is not stored; the diagonal stays that of
-            A. envelope.inverse becomes one over U's diagonal.
-        upper: Upper triangle, column by column with the indices of envelope.values;
-            becomes U. Its diagonal is neither read nor written.
-
-    Returns:
-        False at the first pivot with |pivot| <= 1e-8 or NaN, with incomplete factors;
-        else True.
+    envelope.values below the diagonal become L, whose diagonal of ones is not stored;
+    the diagonal stays that of A, and envelope.inverse becomes one over U's. `upper`,
+    column by column with the same indices and without diagonal, becomes U. Returns
+    False at the first pivot with |pivot| <= 1e-8 or NaN, with incomplete factors.
     """
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
@@ -355,13 +303,7 @@ def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
 
 @machine_code
 def solve_both(count: int, envelope: Skyline, upper: FloatArray, x: FloatArray) -> None:
-    """Replace x, the right side b, by the solution of L U x = b.
-
-    Args:
-        count: Number of rows of the matrix.
-        envelope, upper: Factors from `factorise_both`.
-        x: Vector in the order of elimination, (count,) or longer.
-    """
+    """Replace x, the right side b, by the solution of L U x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
         j = first[i]
