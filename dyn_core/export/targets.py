@@ -115,13 +115,9 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return the Target of a name.
+    """Return the Target of a name; "host" has processor and features of this machine.
 
-    For "host", processor, features and vectors are those of this machine; ImportError
-    if llvmlite is not installed.
-
-    Raises:
-        UnsupportedError: There is none; lists the valid names.
+    "host" needs llvmlite; an unknown name is refused.
     """
     if not isinstance(name, str) or name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))

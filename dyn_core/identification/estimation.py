@@ -389,12 +389,8 @@ def nearest(
 ) -> np.ndarray:
     """Return the least-squares solution, (np,), that changes the prior least.
 
-    Changes are measured by the scale of each parameter.
-
-    Args:
-        A, b: Weighted rows, (rows, np), and right sides, (rows,).
-        known: Prior and scale.
-        base: Base parameters of the rows.
+    Rows and right sides are weighted; changes are measured by the scale of each
+    parameter.
     """
     prior, scale = known.prior, known.scale
     kept = list(base.independent)

@@ -15,14 +15,9 @@ _REALS = {
 
 
 def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
-    """Return the LLVM IR of the exported functions, without kernels and table.
+    """Return the LLVM IR of PREFIX and, with `batch`, PREFIX_batch (for rows).
 
-    They are PREFIX and, with `batch`, PREFIX_batch; the kernels are only declared.
-
-    Args:
-        interface: Interface of the export.
-        kernels: Kernels that are called.
-        batch: Whether there is a function for rows.
+    The kernels are only declared; the table is not included.
     """
     prefix, sizes = interface.prefix, interface.sizes
     settles = kernels.checked or interface.finite

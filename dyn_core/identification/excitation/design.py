@@ -79,14 +79,11 @@ class DesignProblem:
     """Optimisation problem in variables of Fourier series, scaled to sizes near one.
 
     Attributes:
-        series: Fourier series of all joints.
-        limits: Joint limits.
         programs: Rows of the base regressor with joint forces, and their adjoint.
         links: Pairs of links to keep apart, with their minimum distances.
         start: Given positions at the start, (nv,); None: variables.
         dry: Largest dry friction, by which the effort limits are reduced because the
             joint forces omit it, (nv,) [N·m | N].
-        samples: Number of samples.
         tightening: Margin of each kind of limit: relative, for distances in [m].
         signal: Weight of the mean logarithm of the columns' lengths.
         power: Exponent of the smooth measure of the condition number.
@@ -127,8 +124,7 @@ class DesignProblem:
     def coefficients(self, x: np.ndarray) -> np.ndarray:
         """Return `series`' variables, (series.size, nv), for the scaled x, (count,).
 
-        Row 0 has the positions at the start, which are self.start if given; the others
-        are coefficients of the basis.
+        Row 0 has the positions at the start, self.start if given.
         """
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
@@ -138,10 +134,7 @@ class DesignProblem:
         return np.vstack([self.start, rest])
 
     def motion(self, x: np.ndarray) -> MotionSamples:
-        """Return position, velocity and acceleration for the scaled x, (count,).
-
-        Each is (samples, nv).
-        """
+        """Return q, qd and qdd, (samples, nv) each, for the scaled x, (count,)."""
         c = self.coefficients(x)
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
@@ -150,10 +143,6 @@ class DesignProblem:
 
         Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
         violated. Positions are from the middle; efforts by max(limit - dry, limit/20).
-
-        Args:
-            motion: Samples.
-            tau: Joint forces, (samples, nv).
         """
         q, qd, qdd = motion
         values = ((q - self.limits.middle), qd, qdd, tau)
@@ -197,10 +186,8 @@ class DesignProblem:
 
             value + sum (max(0, l + w e)² - l²) / (2 w)
 
-        Args:
-            x: Variables, (count,).
-            multipliers: Multiplier l of each limit, whose DesignOutcome.excess is e.
-            weight: Penalty weight w, above 0.
+        l is the multiplier of each limit, e its DesignOutcome.excess, w the weight,
+        above 0.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient
@@ -262,15 +249,10 @@ KEPT = 1e-3  # scaled violation of a limit that is tolerated
 
 
 class Optimum(NamedTuple):
-    """Result of an optimisation.
+    """Result of an optimisation; `value` is the objective without limits.
 
-    Attributes:
-        x: Variables.
-        multipliers: Lagrange multipliers of the limits.
-        weight: Last penalty weight.
-        value: Objective, without limits.
-        condition: Condition number.
-        excess: Largest scaled violation of a limit.
+    `multipliers` are those of the limits, `weight` is the last penalty weight, `excess`
+    the largest scaled violation of a limit.
     """
 
     x: np.ndarray
@@ -294,14 +276,8 @@ def optimised(
 
         l <- max(0, l + w e)   after each round
 
-    with multipliers l, penalty weight w and violations e.
-
-    Args:
-        problem: Problem to minimise.
-        x: Initial variables, (count,).
-        rounds: Number of updates of the multipliers.
-        steps: Maximum number of L-BFGS steps in each round.
-        before: Previous optimum whose multipliers and weight are used; None: none.
+    with multipliers l, penalty weight w (those of `before`, if given) and violations e.
+    Each round has at most `steps` L-BFGS steps.
 
     Source: J. Nocedal and S. Wright, Numerical Optimization, 2006, algorithm 17.4, for
     inequalities (17.65); L-BFGS: algorithm 7.5.

@@ -36,13 +36,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
     """Check the arguments of a fit with bounds or consistent bodies.
 
-    Args:
-        fitted: Whether such a fit takes place.
-        most_evaluations: Maximum number of cost evaluations, 1 or more.
-        progress: Function (evaluations, cost), or None.
-
-    Raises:
-        SettingError: An argument is invalid, or differs from its default without a fit.
+    Without such a fit (`fitted`) only their defaults are valid.
     """
     whole = isinstance(most_evaluations, Integral)
     if not whole or isinstance(most_evaluations, bool) or most_evaluations < 1:
@@ -70,7 +64,6 @@ class Knowledge:
     """Prior knowledge on parameters.
 
     Attributes:
-        prior: Prior values, (n,).
         scale: Typical size of each parameter, (n,).
         bounds: Lower and upper bounds, (n,) each; infinite in blocks, but for masses,
             whose lower bound may be 0.
@@ -106,18 +99,13 @@ def fit_consistent(
 
     Args:
         A, b: Weighted rows (rows, n), and right sides (rows,).
-        known: Prior, bounds and blocks.
         start: Initial parameters, (n,); clipped to the bounds, and a block that is not
             consistent becomes a nearby body.
-        most_evaluations: Maximum number of cost evaluations.
         progress: Function called as progress(evaluations, cost), or None.
 
     Returns:
         Parameters (n,), number of evaluations, and whether the fit converged: also True
-        if no step decreases the cost.
-
-    Raises:
-        LinAlgError: A, b or start is not finite, or the numbers are too badly scaled.
+            if no step decreases the cost.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.
