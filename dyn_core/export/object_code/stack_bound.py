@@ -26,8 +26,7 @@ _ROOM = re.compile(r"alloca \[?(\d*)")
 
 
 class StackFrame(NamedTuple):
-    """A function: bytes of its own stack frame, and names in its text, also of callees.
-    """
+    """A function: bytes of its stack frame, and names in its text, also of callees."""
 
     size: int
     calls: frozenset[str]

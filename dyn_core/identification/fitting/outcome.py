@@ -34,23 +34,16 @@ def outcome(
     A+ is the pseudo-inverse of A for the base parameters, and slowness that of each
     row's coordinate (Measurements.slowness), 1 for rows of the prior: correlated
     residuals are fewer observations than rows. Parameters that the data determine only
-    in combinations, or not at all, have infinite deviations.
+    in combinations, or not at all, have infinite deviations. The result's model is
+    None, with a reason, if no robot can have the values. An asymmetry of friction that
+    exceeds the dry friction by little is reduced to it.
 
     Args:
-        data: Measurements.
         rows: (A, b): weighted rows (rows, n) and right sides (rows,) of the problem
             linearised about the values.
         more: Number of rows at the end of A that come from the user's prior.
-        values: The n fitted parameters, (n,).
-        known: Prior knowledge.
         tolerance: Relative threshold below which singular values count as zero.
         ended: Number of evaluations, and whether the fit converged.
-        validation: Cross-validation; None if there was none.
-
-    Returns:
-        Identification; its model is None, with a reason, if no robot can have the
-        values. An asymmetry of friction that exceeds the dry friction by little is
-        reduced to it.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)

@@ -21,9 +21,7 @@ ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces,
 class ForceOfPotential:
     """A user's passive forces with their potential; calling it returns the forces.
 
-    Attributes:
-        force: (model, q, qd) -> joint forces, nv [N·m | N].
-        potential: (model, q) -> energy [J], with force = -d potential / dq.
+    force(model, q, qd) = -d potential(model, q) / dq,   nv [N·m | N], [J]
     """
 
     force: ForceFunction
