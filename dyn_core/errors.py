@@ -24,8 +24,7 @@ _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 def cut(message: str) -> str:
     """Return a message of at most MOST (4000) characters, words above 200 shortened.
 
-    The reason: names and values quoted from files, messages and parameters can have any
-    length. Words are shortened in the middle.
+    The reason: quoted names and values of files and parameters can have any length.
     """
     if len(message) <= _RUN:
         return message
@@ -34,10 +33,9 @@ def cut(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message on one line of at most LONGEST (600) characters.
+    """Return a message on one line of at most LONGEST (600) characters, see `cut`.
 
-    Long words are shortened as by `cut`. Then characters that are not printable, such
-    as line ends of a file, become escapes.
+    Characters that are not printable, such as line ends of a file, become escapes.
     """
     if len(message) <= _RUN and message.isprintable():
         return message
@@ -88,9 +86,8 @@ def unknown_name(
 def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
     """Return what follows an unknown name in a message, up to the list of valid names.
 
-    It is "; SENTENCE;" if MEANT has one for this name where the valid name of its row
-    is among `valid`, else "; did you mean 'A' or 'B'?" with the names of `nearest`, or
-    ";" without such.
+    It is "; SENTENCE;" if MEANT has one for this name and a name in `valid`, else
+    "; did you mean 'A' or 'B'?" with the names of `nearest`, or ";" without such.
     """
     spellings = {str(name), str(name).lower()}
     for where, these, sentence in MEANT:
@@ -106,10 +103,9 @@ def why_unread(error: Exception) -> str:
 
 
 def why_no_json(error: Exception) -> str:
-    """Return the reason why text is not valid JSON, with line and column where known.
+    """Return why text is not valid JSON, with line and column where known.
 
-    An error other than JSONDecodeError and RecursionError (deep nesting) is taken for a
-    number with too many digits.
+    Errors but JSONDecodeError and RecursionError mean a number with too many digits.
     """
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"
@@ -144,8 +140,7 @@ class UnknownAttribute(AttributeError):
     """An object has no such attribute; the message names near ones when it is read.
 
     `hasattr` and `getattr` with a default ask in vain for many names: neither the
-    attributes are listed then, nor near ones searched. `otherwise` is a sentence for a
-    name without near ones.
+    attributes are listed then, nor near ones searched. Without near ones: `otherwise`.
     """
 
     def __init__(self, owner: object, name: str, otherwise: str = "") -> None:
@@ -179,9 +174,8 @@ class NearAttributes:
 class FixedAttributes:
     """Base of classes whose objects get no further attributes once `_fixed` is True.
 
-    A property that cannot be set, and a name that no attribute has, raise an
-    AttributeError that ends with OTHERWISE: what to use instead. Names that begin with
-    an underscore are free.
+    Setting a property that has no setter, or a new name that begins with no underscore,
+    raises an AttributeError that ends with OTHERWISE: what to use instead.
     """
 
     OTHERWISE = ""
@@ -236,8 +230,7 @@ def warn(message: str) -> None:
 def renamed(what: str, old: str, new: str) -> str:
     """Return the sentence about a name that changed, and issue a DeprecationWarning.
 
-    Where warnings are errors the warning is not issued: the old name is still valid.
-    `what` is the kind of the name, such as "solver".
+    Where warnings are errors it is not issued: the old name is still valid.
     """
     message = (
         f"the {what} '{old}' is now '{new}'; the old name goes with the next release"

@@ -40,10 +40,9 @@ else:
 
 @once
 def result_type(names: tuple[str, ...]) -> Any:
-    """Return the named tuple class for these names: equal ones give the same class.
+    """Return the named tuple class for these names; equal names give the same class.
 
-    Its objects can be pickled. ValueError for names that namedtuple refuses
-    (link3.mass).
+    Its objects can be pickled. ValueError: A name is invalid, such as link3.mass.
     """
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 

@@ -38,10 +38,9 @@ class RowProgram(Program[Any]):
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Return outputs (number, rows) and status (rows,), computed row by row.
+        """Return outputs (number, rows) and status (rows,), row by row as of `run_row`.
 
-        `columns` has for each flat input an array (rows,), or a float shared by all
-        rows. Failed rows have NaN, and a status as of `run_row`.
+        `columns` has for each flat input an array (rows,), or one float for all rows.
         """
         results, states = [], []
         for row in range(rows):

@@ -34,8 +34,7 @@ def mark_not_finite(
 ) -> Any:
     """Return a status with `number` where it is 0 and an array is not finite.
 
-    `state` is not changed. In an array without rows, one number that is not finite
-    counts for all rows.
+    A number of an array without rows counts for all rows. `state` is not changed.
     """
     for port, array in zip(ports, arrays, strict=True):
         good = np.isfinite(array)

@@ -92,10 +92,7 @@ INK, EARTH, JOINT = "#26547c", "#8d99ae", "#ef476f"
 
 
 class TaskPicture(ABC):
-    """A drawing of a task's states: abstract base of Picture and RobotPicture.
-
-    `figure` is a matplotlib figure of 600 x 400 pixels.
-    """
+    """A drawing of a task, 600 x 400 pixels: abstract base of (Robot)Picture."""
 
     def __init__(self, flat: bool) -> None:
         self.figure, self._axes = blank_figure(WIDTH, HEIGHT, flat)
@@ -249,10 +246,7 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
 
 
 def box_edges(shape: PlacedShape, pose: np.ndarray, task: RobotTask) -> np.ndarray:
-    """Return a polyline along all edges of a box in the world, (16, 3) [m].
-
-    `pose` is that of the link in the world, (4, 4).
-    """
+    """Return a polyline along all edges of a box in the world, (16, 3) [m]."""
     assert isinstance(shape.shape, Box)
     half = np.array(shape.shape.size) / 2
     walk = "--- +-- ++- -+- --- --+ +-+ +-- +-+ +++ ++- +++ -++ -+- -++ --+".split()

@@ -66,11 +66,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 def changed_task(
     task: str | Task | RobotTask, changes: Mapping[str, Any], kind: type
 ) -> Task | RobotTask:
-    """Return a task with attributes changed, see named_task.
-
-    `changes` are the keywords of the environment's class `kind` that are none of its
-    arguments; errors suggest those, too.
-    """
+    """Return a task with attributes changed; errors suggest those of `kind`, too."""
     chosen = named_task(task)
     valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]
     if isinstance(chosen, Task):
@@ -187,15 +183,9 @@ class EpisodeRules:
 
     Finite actions beyond their bounds are clipped. A motion that diverges (an
     observation not finite or beyond ±1e9) ends the episode with the observation of the
-    last valid state, the reward 0 and info["diverged"] True, or with divergence="raise"
-    raises a NonFiniteError.
-
-    Args:
-        rows: Axes before those of a state: () for one, (num_envs,) for a vector.
-        max_episode_steps: Steps after which an episode is truncated; None:
-            task.max_steps.
-        dtype: Type of observations: float64 or float32.
-        choices: Engine and threads of the Programs.
+    last valid state, the reward 0 and info["diverged"] True, or raises a NonFiniteError
+    (divergence="raise"). `rows` are the axes before those of a state: () for one,
+    (num_envs,) for a vector; `choices` are engine and threads.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
@@ -330,11 +320,10 @@ def programs_of(
     """Return (step, observe): the step of a task, and its observation of states.
 
     They are step(state, action) -> (state, observation, reward, end), end nonzero if
-    the episode is over, and observe(state) -> observation; for one state, rows = (), or
-    for all rows, (num_envs,). For rows, step takes `out`, arrays for its four results
-    in this order, none of which overlaps its input. Actions are clipped to their
-    bounds. A row of a RobotTask that diverges has NaN as state and observation, and the
-    reward 0.
+    the episode is over, and observe(state) -> observation. With rows = (num_envs,), not
+    (), step takes `out`, arrays for its four results in this order, none of which
+    overlaps its input. Actions are clipped to their bounds. A row of a RobotTask that
+    diverges has NaN as state and observation, and the reward 0.
     """
     if isinstance(task, RobotTask):
         robot = RobotProgram(task, *(rows or (1,)), **choices)

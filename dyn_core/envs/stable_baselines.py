@@ -76,10 +76,7 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         return seen
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep actions for step_wait, (num_envs, na) or indices (num_envs,), unchecked.
-
-        They are not copied.
-        """
+        """Keep actions, (num_envs, na) or (num_envs,), unchecked and not copied."""
         self._actions = actions
 
     def step_wait(
@@ -87,9 +84,8 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Return observations, rewards, ends of episodes and infos after one step.
 
-        Its actions are those of the last step_async. The results are new arrays
-        (num_envs, no), (num_envs,), (num_envs,) and one dictionary for each
-        environment. An episode ends if it is terminated or truncated.
+        They are new arrays (num_envs, no), (num_envs,), (num_envs,) and one dictionary
+        for each environment. An episode ends if it is terminated or truncated.
         """
         seen, reward, ended, cut, more = self.vector.step(self._actions)
         self._returns += reward
@@ -142,8 +138,5 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         return [result[row] for row in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return for each index whether an environment has a wrapper: True for Monitor.
-
-        Nothing is wrapped, but infos have `episode`, which a Monitor writes.
-        """
+        """Return, by index, True for Monitor: infos have the `episode` it writes."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

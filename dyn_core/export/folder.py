@@ -313,11 +313,9 @@ def _built(program: Program[Any], finite: bool) -> Program[Any]:
 def source_files(
     program: Program[Any], name: str
 ) -> tuple[dict[str, bytes], Interface]:
-    """Return C source, header, test vector and check program, by file name.
+    """Return NAME.c, .h, _test.h, _check.c by file name, and the interface with memory.
 
-    The names are NAME.c, NAME.h, NAME_test.h and NAME_check.c; the interface comes with
-    the memory that the code needs. The code has a function for one state, and its
-    multiply-adds round once.
+    The code has a function for one state, and its multiply-adds round once.
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
@@ -420,8 +418,7 @@ def _binary(
 def shared_library(made: ObjectFile, target: Target) -> bytes:
     """Return the bytes of an object linked as a shared library by a C compiler.
 
-    It is the compiler in $CC, else cc, if `target.link` begins with cc; else the one in
-    `target.link`.
+    It is that of `target.link`, but if this begins with cc, the one in $CC, else cc.
     """
     if target.relocation != "pic":
         raise UnsupportedError(
@@ -446,9 +443,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
 
     Unchanged files of an earlier export that are not among `contents` are removed. The
     manifest should be last: it lists the digests of the others, by which the next
-    export recognises them. SettingError: Another file has one of the names, or was
-    changed since an export wrote it: no file is written; or the folder cannot be
-    written.
+    export recognises them. If another file has one of the names, or was changed since
+    an export wrote it, no file is written: SettingError.
     """
     check_folder(folder)
     known = _earlier(folder / manifest)
@@ -531,11 +527,7 @@ def readme(
     size: int,
     packages: Collection[str],
 ) -> str:
-    """Return the README in Markdown.
-
-    `binary` is the file that is linked or compiled, of `size` [bytes]; `packages` are
-    the files for build systems.
-    """
+    """Return the README; the file `binary` of `size` [bytes] is linked or compiled."""
     module = target.is_wasm and form == "shared"
     tools = {".cmake": "CMake", ".pc": "pkg-config"}
     known = [tools[Path(name).suffix] for name in packages]

@@ -115,10 +115,7 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return the Target of a name; "host" has processor and features of this machine.
-
-    "host" needs llvmlite; an unknown name is refused.
-    """
+    """Return the Target of a name; "host" (llvmlite) has this machine's processor."""
     if not isinstance(name, str) or name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))
     if name != "host":

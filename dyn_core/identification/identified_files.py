@@ -141,10 +141,9 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     """Write NAME.urdf with a sidecar NAME.dyn.yaml, or a sidecar NAME.yaml.
 
     Masses and inertias are in the URDF alone; a sidecar has friction, rotors and
-    springs, and the rest of that of the robot. ModelError: No robot can have the
-    parameters; a file that it was read from is not valid any more; the plug of a fixed
-    joint changed; gears, loops or the like were read from no file; or, for .urdf, the
-    robot was not read from a URDF file, or that is gone.
+    springs, and the rest of that of the robot. Refused: a changed plug of a fixed
+    joint; gears, loops or the like of no file; for .urdf, a robot of no URDF file, or a
+    lost one.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):
@@ -270,8 +269,7 @@ def urdf_of(model: Model) -> str:
     They are masses, inertias, damping, dry friction and origins of joints, and numbers
     of followers. Only numbers that differ from the file are written, with all digits, a
     changed inertia in the axes of its link; missing elements are added, invisible
-    characters in attributes become underscores, and a declared encoding UTF-8. The rest
-    is unchanged.
+    characters in attributes become underscores, and a declared encoding UTF-8.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or file_kind(file) != "file":

@@ -151,10 +151,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def regressor_of(layout: Layout) -> Any:
-    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np).
-
-    There are columns of friction and rotors only if the layout has them.
-    """
+    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np)."""
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
     return solver("regressor").build(layout.model, **choices)
@@ -188,10 +185,9 @@ def base_of(
 ) -> BaseParameters:
     """Return the base parameters that a stack of rows, (rows, n), determines.
 
-    `values` (n,) give theirs. `tolerance` is the relative threshold for singular values
-    of the scaled columns. Columns whose length is below it relative to those of their
-    kind count as zero, and regrouping factors of scaled columns below it, or 1e-10, are
-    set to zero.
+    `tolerance` is the relative threshold for singular values of the scaled columns.
+    Columns whose length is below it relative to those of their kind count as zero, as
+    do regrouping factors of scaled columns below it, or 1e-10.
     """
     from scipy.linalg import qr, solve_triangular
 

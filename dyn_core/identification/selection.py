@@ -65,8 +65,7 @@ SPEEDS = {  # bounds of speed parameters that motion can determine [rad/s | m/s]
 class Unknowns:
     """Parameters to identify, n in all: of a layout, of parameter paths, and a delay.
 
-    Nothing is checked here. `layout` has inertial parameters with friction and rotors;
-    `chosen` are the indices of the sought numbers among all numbers of the paths.
+    `chosen` are the indices of the sought among all numbers of the paths; unchecked.
     """
 
     model: Model
@@ -114,10 +113,7 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each parameter, in the order of `names`; "SI" if it is not known.
-
-        Parameters of prismatic joints have linear units, such as N·s/m.
-        """
+        """SI unit of each parameter, linear for prismatic joints; "SI" if not known."""
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]
@@ -132,8 +128,7 @@ class Unknowns:
     def blocks(self) -> tuple[int, ...]:
         """Indices where groups of ten inertial parameters begin.
 
-        These are all bodies of the layout, then each payload whose ten parameters are
-        all sought.
+        These are bodies of the layout, then payloads whose ten parameters are sought.
         """
         first = range(0, self.layout.inertial if self.layout else 0, 10)
         payloads = [
@@ -150,11 +145,9 @@ class Unknowns:
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
-        """Return a typical size of each parameter, (n,).
+        """Return the largest absolute value in a prior of each parameter's kind, (n,).
 
-        It is the largest absolute value of its kind in the prior (n,). If this is zero,
-        it is a typical size of the kind, or with a layout 1 (except for speeds and the
-        delay).
+        Where it is 0: a typical size, or with a layout 1 (except for speeds and delay).
         """
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
@@ -179,11 +172,9 @@ class Unknowns:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
         Bounds of the user, `more`, are (least, largest) by name; else speed parameters
-        have those of SPEEDS (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s
-        or m/s). The lower bound is 0 of damping, friction, stribeck, armature,
-        stiffness, mass and rest_length, but of numbers of a layout only if `consistent`
-        (physical); then no bound may apply to one of the ten inertial parameters of a
-        body.
+        have those of SPEEDS. The lower bound is 0 of damping, friction, stribeck,
+        armature, stiffness, mass and rest_length, but of numbers of a layout only if
+        `consistent`; then no bound may apply to a body's ten inertial parameters.
         """
         high = np.full(len(self.kinds), np.inf)
         low = -high
@@ -210,11 +201,7 @@ class Unknowns:
         return low, high
 
     def places(self, what: str, name: str) -> list[int]:
-        """Return the indices of a parameter, or of all sought parameters of a path.
-
-        `name` is such as "tool.payload:m" or "ball.damping[0]", or a path such as
-        "tool.payload"; `what` names the setting in messages.
-        """
+        """Return the indices of a parameter, or of all sought parameters of a path."""
         names = self.names
         places = [k for k, x in enumerate(names) if name in (x, path_of(x))]
         if not places:
@@ -226,9 +213,8 @@ class Unknowns:
         """Return prior values and standard deviations, (n,) each.
 
         `prior` is an array (n,), not copied if it has floats; or a mapping from names
-        of parameters, or paths, to values or a tuple (values, deviations), each one
-        number, or all sought numbers of the path. Values not given are the robot's,
-        deviations infinite. NaN values pass.
+        of parameters, or paths, to values or a tuple (values, deviations). Values not
+        given are the robot's, deviations infinite. NaN values pass.
         """
         deviations = np.full(len(self.kinds), np.inf)
         if prior is None:
@@ -316,11 +302,9 @@ def select(
         only: Group, parameter path, number of a path, or several of them; groups (but
             payload) of which the robot has nothing are passed over. None: all inertia,
             with friction and rotors.
-        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
-            False: none. It is used if `only` is None or has the group friction.
+        friction: Law, see law_numbers, for `only` None or with the group friction.
         rotors: Whether the inertia of rotors is sought, if `only` is None.
-        friction_speed: Whether the width of the law's dry friction is sought, where the
-            law is used.
+        friction_speed: Whether the width of the law's dry friction is sought.
     """
     check_robot(model, "identify")
     law = law_numbers(friction, friction_speed)

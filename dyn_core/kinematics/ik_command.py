@@ -33,10 +33,7 @@ class _StoreLink(argparse.Action):
 
 
 def add_ik(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn ik` to `parser`; arguments.run is then `run`.
-
-    --tip is the same as --frame, but not in the help.
-    """
+    """Add the arguments of `dyn ik`; arguments.run is then `run`. --tip means --frame."""
     add_robot(parser)
     frame = parser.add_argument(
         "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"

@@ -20,10 +20,9 @@ _LAST_ROW = [0.0, 0.0, 0.0, 1.0]
 def one_pose(pose: ArrayLike) -> np.ndarray:
     """Return one pose as a homogeneous matrix (4, 4); a float64 matrix is not copied.
 
-    It is given so, or as (x, y, z, qx, qy, qz, qw) with a quaternion of any length but
-    zero; it is scaled to unit length, with a DynWarning if it is off by more than
-    0.001. A rotation that is not orthonormal raises RotationError only if the sum of
-    the numbers overflows; otherwise the Program checks it.
+    Of (x, y, z, qx, qy, qz, qw) the quaternion is scaled to unit length, with a
+    DynWarning if it is off by more than 0.001. A rotation that is not orthonormal is
+    refused only if the sum of the numbers overflows; otherwise the Program checks it.
     """
     array = float_array("pose", pose, "shape (4, 4) or (7,)")
     if array.shape not in ((4, 4), (7,)):

@@ -64,10 +64,7 @@ class DescriptionBuilder:
 
     @classmethod
     def of(cls, description: Description) -> DescriptionBuilder:
-        """Return a builder, without findings, that begins with a description's content.
-
-        The description is not changed; its warnings and sources are kept.
-        """
+        """Return a builder, without findings, with the content of a description."""
         builder = cls(description.name, None)
         builder._start(description)
         return builder
@@ -97,10 +94,9 @@ class DescriptionBuilder:
         self._taken[kind].update(names)
 
     def unused(self, kind: str, name: str) -> str:
-        """Return a name that is not reserved, and reserve it; underscores are appended.
+        """Return a name (of a link or joint) that is not reserved, and reserve it.
 
-        `kind` is link or joint. Names of added links and joints are not reserved by
-        that.
+        Underscores are appended. Names of added links and joints are not reserved.
         """
         return unused_name(name, self._taken[kind])
 
@@ -112,9 +108,8 @@ class DescriptionBuilder:
     ) -> None:
         """Add a link; it is checked when a Model is assembled.
 
-        Without `inertial` its inertia is zero. Links added with the same Inertial
-        object share one RigidInertia. The geometry adds no collision shapes, see
-        `shape`.
+        Links added with the same Inertial object share one RigidInertia. The geometry
+        adds no collision shapes, see `shape`.
         """
         self._links.append((name, geometry))
         self._inertias.append(inertial)
@@ -133,18 +128,12 @@ class DescriptionBuilder:
         X: Transform,
         mesh: str | None = None,
     ) -> None:
-        """Add a collision shape to a link.
+        """Add a collision shape to a link, whose existence is not checked.
 
-        An invalid shape is left out with a finding, or a ModelError; whether the link
-        exists is not checked.
-
-        Args:
-            where: Name of the shape in messages.
-            kind: sphere, box, cylinder, capsule or mesh.
-            size: Radius; three sides; radius and length (cylinder, capsule) [m]; three
-                scale factors of a mesh.
-            X: Transform from the link's frame to the shape's.
-            mesh: File of a mesh, else None.
+        An invalid shape is left out with a finding, or a ModelError. `kind` is sphere,
+        box, cylinder, capsule or mesh; `size`: radius; three sides; radius and length
+        (cylinder, capsule) [m]; three scale factors of a mesh. X is the transform from
+        the link's frame to the shape's; `where` names the shape in messages.
         """
         try:
             shape = _shape(where, link, kind, size, X, mesh)
@@ -166,9 +155,9 @@ class DescriptionBuilder:
     ) -> None:
         """Add a joint; except for its limits, it is checked when a Model is assembled.
 
-        `kind` is fixed, or a key of joints.KINDS. Position limits [rad | m] with lower
-        > upper, lower inf or upper -inf are left out, with a finding, or a ModelError.
-        `values` are other attributes of JointSpec; None: the default.
+        `kind` is fixed, or a key of joints.KINDS. Position limits [rad | m] in the
+        wrong order, lower inf or upper -inf are left out, with a finding, or a
+        ModelError. `values` are other attributes of JointSpec; None: the default.
         """
         low, high = (-math.inf, math.inf) if limits is None else limits
         if low > high or low == math.inf or high == -math.inf:
@@ -189,10 +178,7 @@ class DescriptionBuilder:
         return tuple(self._joints)
 
     def joint_of(self, name: str, where: str) -> JointSpec:
-        """Return the joint called `name`, the last of several.
-
-        ModelError for an unknown name; `where` names the source in the message.
-        """
+        """Return the joint called `name`, the last of several; `where`: for errors."""
         known_name(where, "joint", name, self._places)
         return self._joints[self._places[name]]
 
@@ -202,10 +188,7 @@ class DescriptionBuilder:
         self._joints[k] = replace(self._joints[k], **values)
 
     def follow(self, name: str, rule: Mimic, where: str) -> None:
-        """Make a joint follow another one, unless it does so already, which is refused.
-
-        `where` is the name of the source in messages.
-        """
+        """Make a joint follow another one; refused if it does so already."""
         leader = self.joint_of(rule.joint, where)
         mimic = self.joint_of(name, where).mimic
         if mimic is not None:
@@ -220,9 +203,8 @@ class DescriptionBuilder:
         """Return the Description.
 
         With findings, it gets the warnings of `findings`; rules of followers that lead
-        nowhere, and the first rule of each circle, are left out with a finding. Without
-        findings, the warnings of the initial description and all rules stay; a Model
-        with such a rule cannot be assembled.
+        nowhere, and the first rule of each circle, are left out with a finding. Else
+        all rules stay; a Model with such a rule cannot be assembled.
         """
         joints, warnings = self.joints, self._before.warnings
         if self.findings is not None:

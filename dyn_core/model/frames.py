@@ -176,8 +176,7 @@ def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
     """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) longer than 1e-9.
 
     R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, where only roll and
-    yaw together are determined, both may be nonzero; they still give R. `where` and
-    `element` are for errors. NaN gives NaN.
+    yaw together are determined, both may be nonzero; they still give R.
     """
     length = math.hypot(*quaternion)
     if length < 1e-9:
@@ -200,10 +199,7 @@ def rotations(rpy: np.ndarray) -> Matrix:
 
 
 def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
-    """Return the Transform of each frame, `origin(xyz, rpy) @ Transform.identity()`.
-
-    xyz and rpy are (n, 3) [m], [rad]. The results are equal to the last bit.
-    """
+    """Return origin(xyz, rpy) @ Transform.identity() of each row, to the last bit."""
     turned = np.any(rpy, axis=1)
     X = Transform(rotations(rpy[turned]).T, Vector(xyz[turned].T))
     X = X @ Transform.identity()

@@ -68,7 +68,6 @@ class CGraphs:
         """Add a function to `functions`; return the statement that calls it.
 
         The body `lines` may use in, out, s and status; so must the place of the call.
-        `what` is part of its name.
         """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real

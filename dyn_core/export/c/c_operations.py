@@ -59,10 +59,7 @@ def literal(x: Any, kind: str, numbers: CNumbers) -> str:
 
 
 class CInstructions:
-    """The statements of one C function; the counterpart of Instructions with one lane.
-
-    `prefix` begins the names of functions; `fused`: multiply-adds round once.
-    """
+    """The statements of one C function; counterpart of Instructions with one lane."""
 
     width = 1
 
@@ -84,10 +81,7 @@ class CInstructions:
         return CValue(self, kind, name)
 
     def call(self, name: str, kind: str, *arguments: CValue) -> CValue:
-        """Append the call of a helper function of this source; return its value.
-
-        `name` is without prefix; `kind` is that of the value: real, whole or truth.
-        """
+        """Append the call of a helper, `name` without prefix; return its value."""
         values = ", ".join(x.name for x in arguments)
         return self.new(f"{self.prefix}_{name}({values})", kind)
 
@@ -124,19 +118,13 @@ class CInstructions:
         return result
 
     def word(self, table: str, byte: CValue) -> CValue:
-        """Return four bytes of the table of 2/pi as a whole number, the first lowest.
-
-        `byte` is the index of the first; `table` is ignored: a source has only one.
-        """
+        """Return four bytes of the table of 2/pi, the first, at `byte`, lowest."""
         del table  # a source has only one table
         return self.call("word", "whole", byte)
 
 
 class CValue:
-    """An expression of C; Python's operators append the statement of their result.
-
-    `name` is its text, `kind` is real, whole or truth.
-    """
+    """A C expression; Python's operators append the statement of their result."""
 
     __slots__ = ("instructions", "kind", "name")
 
@@ -184,10 +172,7 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return a condition: lt, le, gt, eq (false for NaN) or ne (true for NaN).
-
-        Whole numbers are compared as signed ones.
-        """
+        """Return condition lt, le, gt, eq or ne (true for NaN); whole numbers: signed."""
         b = self.instructions
         a, other = self, b.lift(other, self.kind)
         if self.kind == "whole" and how not in ("eq", "ne"):
@@ -289,10 +274,7 @@ class CFunctions:
         self.prefix, self.fused = prefix, is_fused
 
     def definitions(self, source: str) -> str:
-        """Return the C code of the helpers a source calls, directly or not, or "".
-
-        Definitions come before their uses.
-        """
+        """Return the helpers a source calls, directly or not, each before its uses."""
         parts = self._parts()
         wanted: dict[str, None] = {}
         front = [source]

@@ -110,8 +110,7 @@ def write_c(
     """Return a Program for one state as C99, with the scratch memory of a call [bytes].
 
     With `exact`, multiply-adds round once, for the bits of Python. Otherwise they round
-    twice: faster on processors without such an instruction. A Program that calls others
-    is refused.
+    twice: faster on processors without such an instruction.
     """
     if program.graph.calls_programs():
         raise UnsupportedError(
@@ -212,8 +211,7 @@ def c_file(
 ) -> tuple[str, Interface]:
     """Return the C source of a Program, and its interface with the memory it needs.
 
-    The source includes PREFIX.h, the header of the interface. With `batch` there is a
-    function for rows, which computes them one by one; `exact` as of write_c.
+    The source includes PREFIX.h, the header of the interface.
     """
     written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT

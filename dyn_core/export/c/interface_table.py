@@ -201,8 +201,7 @@ def table_c(interface: Interface, batch: bool) -> str:
     """Return the table PREFIX_interface in C, for the end of a source.
 
     The source has the functions that the table refers to, and before it the types of
-    the header (dyn_interface, dyn_port, ...). Without `batch` the pointer of the
-    function for rows is null.
+    the header (dyn_interface, dyn_port, ...).
     """
     lines: list[str] = []
 

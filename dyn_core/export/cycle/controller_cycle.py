@@ -276,11 +276,7 @@ def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
 def cycle_of_options(
     name: str, model: Model, options: Mapping[str, Any]
 ) -> Program[Any]:
-    """Return the Program of a cycle whose rules and bounds are among other options.
-
-    These are attributes of Rules, Bounds and StateBounds by name, effort_slew, limits
-    (or effort_limits.JOINT of each), wrap and options of control_cycle.
-    """
+    """Return the Program of a cycle with rules and bounds as of cycle_settings."""
     rules, bounds, states, rest = cycle_settings(options)
     check_options(name, rest)
     return control_cycle(
@@ -293,9 +289,8 @@ def cycle_settings(
 ) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
     """Return Rules, Bounds and StateBounds made of some options, and the other options.
 
-    Attributes not given have their defaults. Options called effort_limits.JOINT become
-    entries of `limits`. The mapping is not changed. SettingError: One has an invalid
-    name or value.
+    Options called effort_limits.JOINT become entries of `limits`; others that are
+    attributes of these three are used by name.
     """
     rest = named_settings("options", options)
     limits = {k: rest.pop(k) for k in [*rest] if k.startswith(LIMIT)}

@@ -123,8 +123,7 @@ class Cycle:
 
     Attributes with the names in STATE_NUMBERS and STATE_VECTORS begin with the values
     in `state` and become those of `state_next`, so that an object serves one call of
-    `run`. `weight` is a function (q, qd, gains) that returns the effort of gravity
-    compensation with damping.
+    `run`. weight(q, qd, gains) is the effort of gravity compensation with damping.
     """
 
     heard: Any
@@ -180,13 +179,9 @@ class Cycle:
         The effort, (nv,), is finite and within the limits, the state flat. The report,
         (5,), is: number of the status (0 drives, 1 waits, 2 refused, 3 kept, 4 stale, 5
         bridges, 6 stopped), number of the fault that stopped the robot, see fault_names
-        (0: none), its value, its bound, and 1 if the law's effort was beyond an effort
-        limit (not the slew rate), else 0.
-
-        Args:
-            tau: Effort of the law (nv).
-            finite: Condition that the effort and the inputs of the law are finite.
-            error: Displacement from position to reference (nv), for the envelope.
+        (0: none), its value, its bound, and 1 if the law's effort `tau` was beyond an
+        effort limit (not the slew rate), else 0. `finite`: tau and the inputs of the
+        law are finite; `error`, (nv,), leads from position to reference.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)

@@ -296,8 +296,7 @@ class ToolCycle(Cycle):
         """Return effort, next state, report and answers; to be called once.
 
         The next state has the variables of Cycle, then those of TOOL_STATE and the rest
-        posture; the answers are `answers`, (4,), then `apart`, (2,). `finite` is the
-        condition that tau and the inputs of the law are finite.
+        posture; the answers are `answers`, (4,), and `apart`, (2,). `finite`: see run.
         """
         effort, state, report = self.run(tau, finite, self.zero)
         rows = [getattr(self, name) for name, _ in self.names]

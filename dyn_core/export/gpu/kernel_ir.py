@@ -57,9 +57,8 @@ class StatePorts:
     """Flat inputs or outputs of one state; entries are not contiguous in general.
 
     Methods that return an address or a distance append the code that computes it.
-    `table` is a pointer in LLVM IR; `by_entries`: equal entries of all states are
-    adjacent; `count`: number of ports; `places`: (port, index in the port) of each flat
-    value.
+    `by_entries`: equal entries of all states are adjacent; `places`: (port, index in
+    the port) of each flat value.
     """
 
     def __init__(self, table: str, sizes: Sequence[int], by_entries: bool) -> None:
@@ -86,10 +85,7 @@ class StatePorts:
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of flat value k.
-
-        It is a generic pointer; its code is appended at each call.
-        """
+        """Return generic pointer and alignment [bytes] of flat value k, by new code."""
         port, index = self.places[k]
         pointer = self.base(code, port)
         if index:
@@ -140,8 +136,7 @@ class StateTables(ValueTables):
     ) -> bool:
         """Append code that sets values of these indices to zero; return whether it did.
 
-        Nothing is appended for fewer than 2000 values, and for memory other than
-        StatePorts. `count` is ignored.
+        Nothing is appended for fewer than 2000 values, and except to StatePorts.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False
@@ -173,10 +168,7 @@ class StateTables(ValueTables):
         code.lines.append(f"  call void @spread({arguments})")
 
     def definitions(self) -> list[str]:
-        """Return the lines of @copy_pairs, and of @spread if used; [] without tables.
-
-        The tables are in `head`.
-        """
+        """Return the lines of the copy functions; their tables are in `head`."""
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
             return lines
@@ -212,12 +204,9 @@ end:
 
 @dataclass(frozen=True)
 class GpuIR:
-    """LLVM IR of one kernel for GPUs.
+    """LLVM IR of one kernel for GPUs; `steps` of a state count those in a loop once.
 
-    Attributes:
-        memory: Memory of a thread that it declares [bytes]; with inlined functions,
-            most of it becomes registers.
-        steps: Number of operations of a state; operations in a loop are counted once.
+    `memory` of a thread [bytes]; with inlined functions most becomes registers.
     """
 
     ir: str
@@ -236,8 +225,7 @@ def gpu_kernel(
 ) -> GpuIR:
     """Return the kernel of a Graph (without calls of Programs) as LLVM IR.
 
-    `inputs`, `outputs` are the sizes of the ports; `width` is 1 for float64, Lanes(1)
-    for float32. `by_entries` as of StatePorts; `inline`: its functions become one.
+    `inputs`, `outputs`: sizes of the ports; `width`: 1 or, for float32, Lanes(1).
     """
     emitter = Emitter(width, fused=True, pack=1)
     emitter.tables = StateTables(width)

@@ -42,9 +42,9 @@ _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return the condition, of the generated code, that x y + z needs no scaling.
 
-    It holds if 2**-960 < |x y| < 2**990, and |x|, |y| and |z| are below 2**990; z may
-    be zero. Here as in all functions of this file, expressions are appended to `b`,
-    Instructions or CInstructions; numbers are values of b, float64.
+    It holds if 2**-960 < |x y| < 2**990, and |x|, |y| and |z| are below 2**990. Here as
+    in all functions of this file, `b`, Instructions or CInstructions, gets the
+    expressions; numbers are values of b, float64.
     """
     product = b.intrinsic("fabs", x * y)
     result = product.compare("gt", _LEAST) & product.compare("lt", _MOST)
@@ -88,10 +88,7 @@ def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z of float64 numbers that are exact in float32, rounded to odd.
-
-    Rounding the result to float32 is then correct.
-    """
+    """Return x y + z of float32 numbers, rounded to odd, to round right to float32."""
     return _odd_sum(b, x * y, z)
 
 

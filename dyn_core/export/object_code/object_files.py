@@ -56,9 +56,8 @@ def compile_object(
 ) -> ObjectFile:
     """Return a Program as an object file; its interface also has the memory.
 
-    With `batch` there is a function for rows. `exact` matters if the target has no
-    instruction for multiply-adds: whether they round once. A dtype that the target
-    lacks in hardware is refused.
+    `exact` matters if the target lacks a multiply-add instruction: whether it rounds
+    once. A dtype that the target lacks in hardware is refused.
     """
     if interface.dtype not in target.dtypes:
         raise UnsupportedError(

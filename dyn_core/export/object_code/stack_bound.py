@@ -35,8 +35,7 @@ class StackFrame(NamedTuple):
 def stack_of_c(text: str, entries: Sequence[str]) -> int:
     """Return an upper bound of the stack of `entries` of a C source [bytes].
 
-    Functions that it does not define count as 0; of several definitions the largest
-    counts.
+    Functions not defined there count as 0, of several definitions the largest.
     """
     frames: dict[str, StackFrame] = {}
     for name, arguments, body in _C.findall(text):

@@ -108,10 +108,7 @@ def _text(name: str) -> bytes:
 
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, name (empty unless custom) and content of each section, in order.
-
-    Nothing is checked. The content of a custom section is without its name.
-    """
+    """Yield number, name ("" unless custom) and content after it of each section."""
     reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
         kind = reader.byte()
@@ -195,7 +192,6 @@ def module(data: bytes) -> bytes:
     """Return the stand-alone module of an object; see the head of this file.
 
     It exports its memory, __heap_base, and the global functions and constants.
-    CompileError: It calls functions that it does not define.
     """
     missing = _missing(data)
     if missing:

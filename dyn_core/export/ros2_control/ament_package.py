@@ -30,11 +30,10 @@ _PLACE = re.compile(r"@(\w+)@")
 
 
 class AmentPackage:
-    """The files of a package, which are collected and then written at once.
+    """The files of a package, collected in `contents` by name, then written at once.
 
-    Joints must be of one coordinate, the base fixed. `name` is the last part of
-    `folder`, `contents` has the files by name, `interfaces` those of the kernels in the
-    order of add_kernel.
+    Joints must be of one coordinate, the base fixed. `interfaces` are those of the
+    kernels in the order of add_kernel.
     """
 
     def __init__(self, folder: str | os.PathLike[str], model: Model) -> None:
@@ -57,11 +56,7 @@ class AmentPackage:
         self.interfaces: list[Interface] = []
 
     def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
-        """Add the C code of a Program, named PACKAGE_SUFFIX.
-
-        Source and header are added to `contents` in src, check and test vector in test,
-        and the interface to `interfaces`.
-        """
+        """Add the C code of a Program, PACKAGE_SUFFIX, and its interface."""
         files, interface = source_files(program, f"{self.name}_{suffix}")
         self.interfaces.append(interface)
         for name, data in files.items():
@@ -73,9 +68,7 @@ class AmentPackage:
     ) -> dict[str, str]:
         """Return the texts of the templates that all packages have, by name.
 
-        It needs a kernel. `about` is a noun phrase; the first of `depends`, with which
-        the package is built, has the plugin's class `base`; with `runs` it runs
-        besides.
+        `about` is a noun phrase; the first of `depends` has the plugin's class `base`.
         """
         model, library = self.model, self.interfaces[0].library
         names = model.joint_names
@@ -107,10 +100,7 @@ class AmentPackage:
         }
 
     def fill(self, templates: Mapping[str, str], values: Mapping[str, str]) -> None:
-        """Add files to `contents` from templates, each @name@ replaced by its value.
-
-        `templates` has the name of each template, without .in, by name of the file.
-        """
+        """Add files to `contents` from .in templates, @name@ replaced by its value."""
         for name, template in templates.items():
             place = resources.files(__package__) / "templates" / f"{template}.in"
             text = place.read_text(encoding="utf-8")
@@ -120,9 +110,8 @@ class AmentPackage:
     def write(self) -> tuple[Path, ...]:
         """Write the files, then NAME.json with their digests; return all paths.
 
-        Unchanged files of an earlier export that are no longer among them are removed.
-        A file of one of these names that is of no export, or was changed since, is a
-        SettingError: none is written.
+        Unchanged files of an earlier export that are no longer among them are removed;
+        other files of their names are refused, and none is written.
         """
         digests = {k: hashlib.sha256(v).hexdigest() for k, v in self.contents.items()}
         facts = {"format": FORMAT, "license": LICENSE, "form": FORM, "files": digests}
@@ -141,9 +130,9 @@ def xml_attribute(text: str) -> str:
 def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
     """Return a URDF with a hardware component in place of its <ros2_control> elements.
 
-    Each joint of model.joint_names (one coordinate each) has the command effort and the
-    states position, velocity and effort, which begin at model.start(), 0 and 0.
-    `plugin` names the component's class.
+    Each joint, of one coordinate, has the command effort and the states position,
+    velocity and effort, which begin at model.start(), 0 and 0. `plugin` names the
+    component's class.
     """
     try:
         robot = ElementTree.fromstring(urdf)

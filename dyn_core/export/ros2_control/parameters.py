@@ -62,10 +62,9 @@ def fixed_values(
 ) -> list[tuple[Field, Any]]:
     """Return the Fields whose values are constants of a package, with these values.
 
-    The order is: rules, envelope, payload, tool, effort limits, wrapped joints. Of the
-    cycle's options effort_slew, limits, wrap and those of a tool count; other Fields
-    have their defaults. With a payload_link, payload.link is the only constant of the
-    payload; if it is "", all its Fields are.
+    The order is: rules, envelope, payload, tool, effort limits, wrapped joints. With a
+    payload_link, payload.link is the only constant of the payload; else all its Fields
+    are. Options of the cycle that are missing have the defaults of their Fields.
     """
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}

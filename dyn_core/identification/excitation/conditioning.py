@@ -14,10 +14,7 @@ FLOOR = 1e-14  # relative size of eigenvalues below which they are rounding erro
 
 
 class Spread(NamedTuple):
-    """Smooth upper bound of the logarithm of a condition number.
-
-    `slope` is its gradient by the entries of the rows, `condition` the number itself.
-    """
+    """Smooth upper bound of a condition number's logarithm, and `slope` by the rows."""
 
     value: float
     slope: np.ndarray
@@ -29,8 +26,7 @@ def condition_number(rows: np.ndarray) -> float:
 
         largest / smallest singular value of Y diag(1 / |Y_k|)
 
-    It is infinite if a column or the smallest singular value is zero, and for NaN. Y
-    has no fewer rows than columns.
+    It is infinite if a column or the smallest singular value is zero, and for NaN.
     """
     lengths = np.linalg.norm(rows, axis=0)
     if not (lengths > 0).all():
@@ -42,9 +38,8 @@ def condition_number(rows: np.ndarray) -> float:
 def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
     """Return the name of the joint whose parameters are hardest to distinguish.
 
-    It has the largest share of the right singular vector for the smallest singular
-    value of the rows of the base regressor, columns scaled to unit length here; bodies
-    that follow a joint count as its own.
+    It, with bodies that follow it, has the largest share of the right singular vector
+    for the smallest singular value of the rows with columns scaled to unit length.
     """
     lengths = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
     last = np.linalg.svd(rows / lengths, full_matrices=False)[2][-1]
@@ -58,11 +53,9 @@ def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
 
 
 def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return condition numbers and mean logarithms of column lengths, (motions,) each.
+    """Return condition numbers and levels of rows (motions, rows, columns), by motion.
 
-    Columns, (motions, rows, columns), are scaled to unit length for the condition
-    numbers, which are computed from Gram matrices, and limited to about 1e7. The second
-    result is as in `level`.
+    The first are of columns of unit length, by Gram matrices, and at most about 1e7.
     """
     gram = rows.transpose(0, 2, 1) @ rows
     lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), TINY))

@@ -59,14 +59,10 @@ class MotionSamples(NamedTuple):
 
 
 class DesignOutcome(NamedTuple):
-    """Objective and limits for one choice of variables.
+    """Objective (by a smooth condition number) and limits for one choice of variables.
 
-    Attributes:
-        value: Objective, with a smooth measure of the condition number.
-        excess: Scaled violation of each limit, negative where it is satisfied,
-            (constraints,): for each of KINDS upper, then lower limits of all samples;
-            last the distances.
-        condition: Condition number.
+    `excess` is the scaled violation of each limit, negative where it is satisfied: for
+    each of KINDS upper, then lower limits of all samples; last the distances.
     """
 
     value: float
@@ -80,7 +76,6 @@ class DesignProblem:
 
     Attributes:
         programs: Rows of the base regressor with joint forces, and their adjoint.
-        links: Pairs of links to keep apart, with their minimum distances.
         start: Given positions at the start, (nv,); None: variables.
         dry: Largest dry friction, by which the effort limits are reduced because the
             joint forces omit it, (nv,) [N·m | N].
@@ -122,10 +117,7 @@ class DesignProblem:
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return `series`' variables, (series.size, nv), for the scaled x, (count,).
-
-        Row 0 has the positions at the start, self.start if given.
-        """
+        """Return `series`' variables, (series.size, nv), for x; row 0 is the start."""
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
             full[0] += self.limits.middle
@@ -186,8 +178,7 @@ class DesignProblem:
 
             value + sum (max(0, l + w e)² - l²) / (2 w)
 
-        l is the multiplier of each limit, e its DesignOutcome.excess, w the weight,
-        above 0.
+        l is the multiplier of each limit, e its DesignOutcome.excess, w > 0 the weight.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient
@@ -249,11 +240,7 @@ KEPT = 1e-3  # scaled violation of a limit that is tolerated
 
 
 class Optimum(NamedTuple):
-    """Result of an optimisation; `value` is the objective without limits.
-
-    `multipliers` are those of the limits, `weight` is the last penalty weight, `excess`
-    the largest scaled violation of a limit.
-    """
+    """Result: objective `value` without limits, largest scaled violation `excess`."""
 
     x: np.ndarray
     multipliers: np.ndarray
@@ -272,12 +259,11 @@ def optimised(
 ) -> Optimum:
     """Minimise the objective of a problem within its limits; return the last iterate.
 
-    The result may still violate limits, see Optimum.excess.
+    The result may still violate limits, see Optimum.excess. After each round
 
-        l <- max(0, l + w e)   after each round
+        l <- max(0, l + w e)
 
     with multipliers l, penalty weight w (those of `before`, if given) and violations e.
-    Each round has at most `steps` L-BFGS steps.
 
     Source: J. Nocedal and S. Wright, Numerical Optimization, 2006, algorithm 17.4, for
     inequalities (17.65); L-BFGS: algorithm 7.5.

@@ -122,8 +122,7 @@ def moving_points(model, q, points):  # type: ignore[no-untyped-def]
 
         x_world = R_i x + p_i
 
-    A point is (i, x, y, z): index of its body, 0 for the base, and body coordinates
-    [m].
+    Points are (i, x, y, z): index of the body, 0: base, and body coordinates [m].
 
     Source: RBDA, section 4.2.
     """
@@ -163,10 +162,9 @@ def motion_programs(
 ) -> RowsAndPull:
     """Return the Program of motion_rows and the Program of its gradient.
 
-    `rows`(q, qd, qdd) returns columns of the regressor, row by row, then joint forces
-    without dry friction. `pull`(q, qd, qdd, weights) returns the gradient of weights .
-    rows by q, qd and qdd, (3 nv,). `speeds`, over which dry friction of each body's
-    joint is smoothed, are (nb + 1,), 0 for the base [rad/s | m/s].
+    `rows`(q, qd, qdd) returns motion_rows, `pull`(q, qd, qdd, weights) the gradient of
+    weights . rows by q, qd and qdd, (3 nv,). `speeds`, over which dry friction of each
+    body's joint is smoothed, are (nb + 1,), 0 for the base [rad/s | m/s].
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}
     slots["inverse_dynamics"] = INVERSE_DYNAMICS
@@ -196,11 +194,7 @@ def motion_programs(
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
 ) -> RowsAndPull:
-    """Return the Program of moving_points and the Program of its gradient.
-
-    `rows`(q) returns x, y, z in the world of each point in turn, (3 points,) [m].
-    `pull`(q, weights) returns the gradient of weights . rows by q, (nv,).
-    """
+    """Return Programs rows(q), moving_points, and pull(q, weights), its gradient."""
     sizes = {"results": 3 * len(points)}
 
     def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:

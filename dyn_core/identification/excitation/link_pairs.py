@@ -30,8 +30,7 @@ _PARALLEL = 1e-12  # squared sine of the angle below which segments are parallel
 class LinkCapsule(NamedTuple):
     """Capsule fixed to a body: all points within a radius [m] of a segment.
 
-    It encloses a shape of `link`; `body` is the index of its body, 0 the base, `ends`
-    are in body coordinates, (2, 3) [m].
+    `ends` of the segment are in coordinates of `body`, 0 the base, (2, 3) [m].
     """
 
     link: str
@@ -43,9 +42,8 @@ class LinkCapsule(NamedTuple):
 def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
     """Return a capsule around each collision shape, in the order of model.shapes.
 
-    Spheres and capsules are represented exactly. Others are enclosed by a capsule:
-    cylinders along their axis, boxes along their longest side, convex hulls of meshes
-    along their longest principal axis.
+    Spheres and capsules are exact. Others are enclosed: cylinders along their axis,
+    boxes along their longest side, hulls of meshes along the longest principal axis.
     """
     capsules = []
     for placed in model.shapes:
@@ -78,8 +76,7 @@ def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
 def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
     """Return segment (2, 3) and radius of a capsule around points, two or more [m].
 
-    Its axis is the longest principal axis of the points, centred in their extents along
-    the other axes.
+    Its axis, the longest principal one, is centred in their extents along the others.
     """
     _, axes = np.linalg.eigh(np.cov(points.T))
     local = points @ axes[:, ::-1]  # longest first
@@ -182,8 +179,7 @@ class CapsulePairs:
         """Return the gradient of sum(weights * distances) by positions, (samples, nv).
 
         The closest points may be considered fixed to the bodies: moving them along the
-        segments changes the distance to second order only. Weights, (samples, pairs),
-        are mostly zero.
+        segments changes the distance to second order only.
         """
         result = np.zeros(np.shape(q))
         rows, pairs = np.nonzero(weights)
@@ -253,13 +249,10 @@ CORNERS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class HullDistances(NamedTuple):
-    """Distances of pairs of convex hulls in many positions.
+    """Distances of convex hulls, (samples, pairs) [m], negative for an overlap.
 
-    Attributes:
-        values: Distances, negative for an overlap, (samples, pairs) [m].
-        normal: Unit vector from the second to the first, world coordinates, (samples,
-            pairs, 3).
-        points: Closest points of both, body coordinates, (samples, pairs, 2, 3) [m].
+    `normal`, (samples, pairs, 3), is the unit vector from the second to the first in
+    the world, `points` the closest of both in body coordinates, (samples, pairs, 2, 3).
     """
 
     values: np.ndarray
@@ -268,10 +261,7 @@ class HullDistances(NamedTuple):
 
 
 class HullPairs:
-    """Pairs of convex shapes: spheres, capsules, boxes, cylinders and hulls of meshes.
-
-    `pairs` are the indices of both in model.shapes, (pairs, 2).
-    """
+    """Pairs of convex shapes, indices in model.shapes (pairs, 2); meshes are hulls."""
 
     def __init__(
         self,
@@ -313,10 +303,7 @@ class HullPairs:
         return len(self.pairs)
 
     def of(self, chosen: np.ndarray) -> HullPairs:
-        """Return a HullPairs with the pairs of a mask (pairs,), at least one.
-
-        It shares shapes and Programs with this object, which is not changed.
-        """
+        """Return a HullPairs of pairs in a mask, one or more, with shared Programs."""
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
         some._choose(self.pairs[chosen])
@@ -382,8 +369,7 @@ class HullPairs:
     def meshes_apart(self, q: np.ndarray, k: int) -> np.ndarray:
         """Return the distances of pair k's meshes, not their hulls, (samples,) [m].
 
-        They are zero or less if the meshes touch. A pair without a mesh has the
-        distances of its convex shapes.
+        Meshes that touch have 0 or less; convex shapes keep their distances.
         """
         placed = [self._placed[n] for n in self.pairs[k]]
         if not any(isinstance(x.shape, Mesh) for x in placed):
@@ -427,12 +413,9 @@ def _frame(placed: PlacedShape) -> np.ndarray:
 class NearPair(NamedTuple):
     """A pair of shapes whose capsules are too close at the start.
 
-    Attributes:
-        by: Shapes whose distance is limited: hulls, meshes, or nothing if they touch at
-            the start.
-        start: Distance of these shapes at the start [m].
-        limit: Minimum distance: the clearance; where `start` is less than it, half of
-            `start`; 0 if nothing is limited [m].
+    `by` are the shapes whose distance is limited: hulls, meshes, or nothing if they
+    touch at the `start` [m]. The `limit` is the clearance; where `start` is less, half
+    of `start`; 0 if nothing is limited [m].
     """
 
     links: tuple[str, str]
@@ -442,10 +425,7 @@ class NearPair(NamedTuple):
 
 
 class LinkDistances(NamedTuple):
-    """Distances of pairs of links, by capsules, then by hulls, (samples, pairs) [m].
-
-    `capsules` and `hulls` are their details; None if there are no such pairs.
-    """
+    """Distances of pairs of links, by capsules, then by hulls, (samples, pairs) [m]."""
 
     values: np.ndarray
     capsules: Distances | None
@@ -453,11 +433,10 @@ class LinkDistances(NamedTuple):
 
 
 class LinkPairs:
-    """Pairs of links that could collide, and their distances.
+    """Pairs of links that could collide, kept apart by capsules, hulls or meshes.
 
-    Pairs are kept apart by capsules, convex hulls or meshes. `links` has the names of
-    each in the order of LinkDistances, `limits` the minimum distance, (pairs,) [m],
-    `near` the pairs whose capsules are too close at the start.
+    `links` (names) and `limits` (minimum distances [m]) are in the order of
+    LinkDistances; `near` are the pairs whose capsules are too close at the start.
     """
 
     def __init__(
@@ -525,10 +504,7 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances in positions q, (samples, nv): of capsules, then hulls.
-
-        Pairs kept apart by meshes are not included, see of_meshes.
-        """
+        """Return the distances of capsules, then hulls, in positions (samples, nv)."""
         capsules = self.capsules.distances(q) if len(self.capsules) else None
         hulls = None if self.hulls is None else self.hulls.distances(q)
         parts = [x.values for x in (capsules, hulls) if x is not None]

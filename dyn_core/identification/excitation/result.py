@@ -217,8 +217,7 @@ class DenseCheck:
 
         Joint limits and distances are checked along the interpolated trajectory, at
         most 1e-3 s (CHECKED) apart; the largest violation, relative to its limit, comes
-        first. The number of points is at least 11. c, (series.size, nv), is start, then
-        coefficients of the series; random_condition is only passed on.
+        first. c, (series.size, nv), is start, then coefficients of the series.
         """
         count = max(10, round(series.duration / self.period))
         t = np.linspace(0.0, series.duration, count + 1)
@@ -279,8 +278,7 @@ def dense_samples(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return times (samples,), q, qd and qdd (samples, joints) along a trajectory.
 
-    All its points, which are evenly spaced, are among the samples, at most `step` [s]
-    apart.
+    They include all its points, evenly spaced, and are at most `step` [s] apart.
     """
     lengths = np.diff(trajectory.times)
     parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))

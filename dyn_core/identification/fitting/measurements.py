@@ -36,8 +36,7 @@ class PathForces:
 
     Payloads act linearly: their columns do not change. Parameters of joints and springs
     are inputs of one Program; for other paths a Program is built at each p
-    (`built_anew`). `motion` has q, qd, qdd, (samples, ...) each; each row averages
-    `average` samples.
+    (`built_anew`). Each row averages `average` samples of `motion`, q, qd, qdd.
     """
 
     unknowns: Unknowns
@@ -136,9 +135,8 @@ def averaged(
 ) -> np.ndarray:
     """Return function(*arrays), averaged over consecutive samples, (rows, ...).
 
-    The function gets blocks of about AT_ONCE (4096) samples and returns one row for
-    each. An incomplete last group is left out; with fewer samples than a group nothing
-    is averaged.
+    It gets blocks of about AT_ONCE (4096) samples. An incomplete last group is left
+    out; the only group is then not averaged.
     """
     count = len(arrays[0]) // average * average
     pieces = []
@@ -270,11 +268,7 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of the rows with the indices `chosen`, (rows,) ints.
-
-        The result shares the noise and the compiled Program of this object, and has a
-        copy of the trust of these rows.
-        """
+        """Return some rows alone; noise and Program are shared, trust is copied."""
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
         q, qd, qdd = (x[samples] for x in forces.motion)
@@ -395,8 +389,7 @@ class Measurements:
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
         """Return the root mean square of the residual, unweighted, (nv,) [N·m | N].
 
-        `fitted`, the number of fitted parameters per coordinate, is subtracted from the
-        number of rows; the difference counts as at least 1.
+        `fitted`, of parameters per coordinate, is subtracted from the number of rows.
         """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
@@ -405,9 +398,8 @@ class Measurements:
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
-        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate; a
-        noise that would be zero is 1. The median is scaled as for normally distributed
-        noise. `fitted` is as of `rms`.
+        It is at least 1e-6 (NOISE_FLOOR) times the coordinate's largest force, 1 if it
+        would be zero. The median is scaled as for normally distributed noise.
         """
         if self.robust:
             noise = NORMAL * np.median(np.abs(self.residual(z)), axis=0)

@@ -22,8 +22,7 @@ _JOINT = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribe
 def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
     """Return the robot with values z (n,) of the unknowns; a delay is ignored.
 
-    ModelError: No robot can have the values; SingularError: An axis has length 0, or is
-    -z for a planar joint.
+    ModelError: No robot can have the values; SingularError: An axis has no direction.
     """
     model, layout = unknowns.model, unknowns.layout
     if unknowns.paths:
@@ -38,8 +37,7 @@ def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
     """Return the robot rebuilt with other values, all numbers of each path, by path.
 
     The order of its joints is kept, and so are values of paths that are not given. A
-    robot whose other numbers are not those of its description is refused. Errors as of
-    with_numbers.
+    robot whose other numbers are not those of its description is refused.
     """
     changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
     build = changed.build
@@ -76,8 +74,7 @@ def with_described_values(model: Model) -> Model:
     """Return the robot rebuilt so that its description has its present parameters.
 
     Model.with_values and without_friction change numbers that the description, from
-    which files are written, does not get. The model itself is returned if nothing
-    differs.
+    which files are written, does not get. If nothing differs, it is the model itself.
     """
     described = assemble(model.build)
     values = {}

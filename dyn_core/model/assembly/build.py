@@ -19,10 +19,7 @@ ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces,
 
 @dataclass(frozen=True)
 class ForceOfPotential:
-    """A user's passive forces with their potential; calling it returns the forces.
-
-    force(model, q, qd) = -d potential(model, q) / dq,   nv [N·m | N], [J]
-    """
+    """A user's forces [N·m | N] with their potential [J]; force = -d potential / dq."""
 
     force: ForceFunction
     potential: Callable[..., Scalar]

@@ -193,10 +193,7 @@ def _check_limits(joint: JointSpec) -> None:
 
 
 def check_friction(name: str, mean: float, half: float) -> None:
-    """Refuse dry friction that is negative or NaN in one direction.
-
-    `mean` and `half` the difference are of positive and negative direction [N·m | N].
-    """
+    """Refuse friction (mean, half the difference) negative or NaN in one direction."""
     if not abs(half) <= mean:
         both = [mean + half, mean - half]
         raise ModelError(

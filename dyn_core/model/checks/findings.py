@@ -17,11 +17,7 @@ class Hint(str):
 
 
 class Findings:
-    """Collector of warnings while a robot is read and assembled.
-
-    If `strict`, doubtful elements raise a ModelError. Warnings of an earlier stage come
-    first.
-    """
+    """Collector of a robot's warnings; if `strict`, doubts are ModelErrors."""
 
     def __init__(self, strict: bool = False, earlier: Iterable[str] = ()) -> None:
         self.strict = strict

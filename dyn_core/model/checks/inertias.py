@@ -50,8 +50,7 @@ def check_inertias(description: Description, findings: Findings) -> None:
 def changed_inertias(tree: Tree) -> tuple[str, ...]:
     """Return the warnings of `check_inertias` about links with a changed inertia.
 
-    Links with the inertia object of the robot's description are not checked. If a
-    number is not finite or a mass not valid, the only warning is the text of this
+    If a number is not finite or a mass not valid, the only warning is the text of this
     error. Symbols are no valid numbers here: they raise TraceError.
     """
     description, findings = tree.build.description, Findings()
@@ -203,8 +202,7 @@ def _skew(r: np.ndarray) -> np.ndarray:
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
     """Add a warning about the joints without inertia along them, up to 12.
 
-    Joints in loops and couplings are exempt: these constraints may determine their
-    motion.
+    Joints in loops and couplings are exempt: these may determine their motion.
     """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]

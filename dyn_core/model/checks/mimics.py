@@ -17,9 +17,8 @@ def without_lost_rules(
 ) -> tuple[JointSpec, ...]:
     """Return the joints without <mimic> elements that lead nowhere or in a circle.
 
-    A rule leads nowhere if its leader is unknown or fixed. Each such element is a
-    finding. Of a circle, only the first joint in order loses its rule: the others then
-    follow it.
+    Each such element, also of an unknown or fixed leader, is a finding. Of a circle,
+    only the first joint in order loses its rule: the others then follow it.
     """
     specs = {joint.name: joint for joint in joints}
     lost = set()

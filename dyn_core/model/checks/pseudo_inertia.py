@@ -59,11 +59,10 @@ def least_eigenvalue(ten: ArrayLike) -> float:
 
 
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
-    """Return whether some mass distribution has ten parameters, (10,).
+    """Return whether some mass distribution has ten parameters, (10,), or all are 0.
 
     The smallest eigenvalue of J must be at least -slack times the largest absolute
-    entry of J. With slack 0, rounding may exclude masses on a plane or a line. Ten
-    zeros are consistent.
+    entry of J. With slack 0, rounding may exclude masses on a plane or a line.
     """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))

@@ -117,10 +117,7 @@ def many_turns(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
 
 
 def turns(name: str, what: str, joint: str, x: float) -> str:
-    """Return "WHAT of joint JOINT is X rad, X / 2 pi turns; is NAME in degrees?".
-
-    `name` is the argument, `what` what the position is of.
-    """
+    """Return "WHAT of joint JOINT is X rad, X / 2 pi turns; is NAME in degrees?"."""
     return (
         f"{what} of joint {joint} is {x:.4g} rad, {x / (2 * math.pi):.3g} turns; is"
         f" {name} in degrees?"

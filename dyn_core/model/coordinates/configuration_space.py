@@ -240,10 +240,7 @@ def quaternion_joints(tree: Tree) -> tuple[str, ...]:
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return by joint the lengths of quaternions in q (nq,) that are not 1 within 1e-3.
-
-    NaN is left out.
-    """
+    """Return by joint the lengths of quaternions in q (nq,) not 1 within 1e-3."""
     lengths = {
         tree.names[i]: float(np.sqrt(part @ part))
         for i in tree.independent
@@ -284,10 +281,9 @@ def on_arrays(
 ) -> Vector | np.ndarray:
     """Call a function of Vectors with Vectors, or with arrays (n,) or (batch, n).
 
-    The function returns nq numbers if `kind` is q, nv if it is v. Inputs whose names
-    begin with q have nq numbers, the name qd and all others nv. The result is a Vector
-    if all inputs are Vectors, else an array, complex if an input is; batches are
-    broadcast. In arrays, a division by zero gives inf or NaN.
+    It returns nq numbers if `kind` is q, nv if it is v. Inputs whose names begin with q
+    have nq numbers, the name qd and all others nv. The result is a Vector if all inputs
+    are, else an array; batches are broadcast, and a division by zero gives inf or NaN.
     """
     vectors = [x for x in inputs.values() if isinstance(x, Vector)]
     if len(vectors) == len(inputs):

@@ -28,8 +28,7 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
 
     `kind` is that of its Port. joint_matrix and symmetric can be packed; joint_matrix,
     joint_slopes, joint_stiffness and joint_damping can be sparse, symmetric is packed
-    instead. A sparse one has places, even if all are stored. `form`: dense, packed,
-    sparse.
+    instead. A sparse one has places, even if all are stored.
     """
     if form == "sparse" and kind in _OF_TREE:
         pairs = _tree_places(tree)
