@@ -33,7 +33,7 @@ class _StoreLink(argparse.Action):
 
 
 def add_ik(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn ik`; arguments.run is then `run`. --tip means --frame."""
+    """Add the arguments of `dyn ik`; arguments.run is `run`. --tip means --frame."""
     add_robot(parser)
     frame = parser.add_argument(
         "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"

@@ -172,7 +172,7 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return condition lt, le, gt, eq or ne (true for NaN); whole numbers: signed."""
+        """Return lt, le, gt, eq or ne (true for NaN); whole numbers count as signed."""
         b = self.instructions
         a, other = self, b.lift(other, self.kind)
         if self.kind == "whole" and how not in ("eq", "ne"):
