@@ -22,11 +22,9 @@ _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 
 def cut(message: str) -> str:
-    """Return a message with long words shortened, and at most MOST (4000) characters.
+    """Return a message of at most MOST (4000) characters, words above 200 shortened.
 
-    Words above 200 characters are shortened in the middle. Messages of at most 200
-    characters are returned unchanged. The reason: names and values quoted from files,
-    messages and parameters can have any length.
+    The reason: quoted names and values of files and parameters can have any length.
     """
     if len(message) <= _RUN:
         return message
@@ -35,11 +33,9 @@ def cut(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message on one line of at most LONGEST (600) characters.
+    """Return a message on one line of at most LONGEST (600) characters, see `cut`.
 
-    Words above 200 characters are shortened in the middle, as by `cut`. Then characters
-    that are not printable, such as line ends of a file, become escapes, and the end is
-    cut off.
+    Characters that are not printable, such as line ends of a file, become escapes.
     """
     if len(message) <= _RUN and message.isprintable():
         return message
@@ -90,14 +86,8 @@ def unknown_name(
 def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
     """Return what follows an unknown name in a message, up to the list of valid names.
 
-    It is "; SENTENCE;" if MEANT has one for this name where the valid name of its row
-    is among `valid`, else "; did you mean 'A' or 'B'?" with the names of `nearest`, or
-    ";" without such.
-
-    Args:
-        name: The unknown name.
-        valid: Valid names.
-        limit: Maximum number of near names.
+    It is "; SENTENCE;" if MEANT has one for this name and a name in `valid`, else
+    "; did you mean 'A' or 'B'?" with the names of `nearest`, or ";" without such.
     """
     spellings = {str(name), str(name).lower()}
     for where, these, sentence in MEANT:
@@ -108,21 +98,14 @@ def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
 
 
 def why_unread(error: Exception) -> str:
-    """Return the reason why a file cannot be opened, in the words of the system.
-
-    Args:
-        error: Exception of `open`. One without such words, such as a ValueError,
-            concerns a path with invalid characters, and the reason says so.
-    """
+    """Return why a file cannot be opened, by the system, or for invalid characters."""
     return getattr(error, "strerror", None) or "no path has such characters"
 
 
 def why_no_json(error: Exception) -> str:
-    """Return the reason why text is not valid JSON, with line and column where known.
+    """Return why text is not valid JSON, with line and column where known.
 
-    Args:
-        error: Exception of json.loads: JSONDecodeError, or RecursionError for deep
-            nesting; any other is taken for a number with too many digits.
+    Errors but JSONDecodeError and RecursionError mean a number with too many digits.
     """
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"
@@ -138,11 +121,6 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     begin with `name`, and those with similar spelling; where there are none, those that
     `name` begins with, as "sim" for "simulate". Case is ignored, except where synonyms
     are looked up; of valid names that differ only in case the first one counts.
-
-    Args:
-        name: Any object, compared as text.
-        valid: Valid names.
-        limit: Maximum number of names, at least 1, else ValueError.
     """
     called, same = str(name), str(name)[:_RUN].lower()
     folded: dict[str, str] = {}
@@ -162,12 +140,7 @@ class UnknownAttribute(AttributeError):
     """An object has no such attribute; the message names near ones when it is read.
 
     `hasattr` and `getattr` with a default ask in vain for many names: neither the
-    attributes are listed then, nor near ones searched.
-
-    Args:
-        owner: The object.
-        name: Unknown name.
-        otherwise: Sentence for a name that is near none of its attributes, or empty.
+    attributes are listed then, nor near ones searched. Without near ones: `otherwise`.
     """
 
     def __init__(self, owner: object, name: str, otherwise: str = "") -> None:
@@ -184,11 +157,7 @@ class UnknownAttribute(AttributeError):
 
 
 class NearAttributes:
-    """Base of classes whose unknown attributes lead to near ones.
-
-    Class attributes:
-        OTHERWISE: Sentence for a name that is near no attribute.
-    """
+    """Base of classes whose unknown attributes lead to near ones, else to OTHERWISE."""
 
     __slots__ = ()
     OTHERWISE = ""
@@ -205,11 +174,8 @@ class NearAttributes:
 class FixedAttributes:
     """Base of classes whose objects get no further attributes once `_fixed` is True.
 
-    A property that cannot be set, and a name that no attribute has, raise an
-    AttributeError; names that begin with an underscore are free.
-
-    Class attributes:
-        OTHERWISE: Sentence at the end of the messages: what to use instead.
+    Setting a property that has no setter, or a new name that begins with no underscore,
+    raises an AttributeError that ends with OTHERWISE: what to use instead.
     """
 
     OTHERWISE = ""
@@ -243,10 +209,7 @@ def _begins(known: str, name: str) -> bool:
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Issue a warning that names the user's line: outside of dyn_ros and Python.
-
-    Where warnings are errors, it is raised.
-    """
+    """Issue a warning that names the user's line: outside of dyn_ros and Python."""
     frame, name = sys._getframe(1), "__name__"
     while frame.f_back and str(frame.f_globals.get(name)).split(".")[0] in _INSIDE:
         frame = frame.f_back
@@ -267,11 +230,7 @@ def warn(message: str) -> None:
 def renamed(what: str, old: str, new: str) -> str:
     """Return the sentence about a name that changed, and issue a DeprecationWarning.
 
-    Where warnings are errors the warning is not issued: the old name is still valid.
-
-    Args:
-        what: Kind of the name, such as "solver".
-        old, new: Former and present name.
+    Where warnings are errors it is not issued: the old name is still valid.
     """
     message = (
         f"the {what} '{old}' is now '{new}'; the old name goes with the next release"
@@ -409,19 +368,12 @@ class CompileError(DynError, RuntimeError):
 
 
 class RowError(DynError):
-    """A state, or some rows of a batch, have no result.
-
-    Attributes:
-        rows: Indices of the rows at fault, or None for a single state.
-    """
+    """A state (rows None), or those of a batch with indices `rows`, have no result."""
 
     rows: tuple[int, ...] | None
 
     def of_rows(self, rows: Sequence[int] | None) -> RowError:
-        """Return a copy of the error for other rows; None stands for a single state.
-
-        Subclasses implement it; this class raises NotImplementedError.
-        """
+        """Return a copy of the error for other rows; None stands for a single state."""
         raise NotImplementedError
 
 
@@ -564,11 +516,7 @@ class TargetError(DynError, ValueError):
 
 
 class GoalError(TrajectoryError):
-    """A goal of a trajectory is refused; the message gives the reason.
-
-    Attributes:
-        code: Code sent to the client, see dyn_core.control.reference.goals.GoalCode.
-    """
+    """A goal of a trajectory is refused, with a GoalCode for the client."""
 
     def __init__(self, message: str, code: int = -1) -> None:
         super().__init__(message)

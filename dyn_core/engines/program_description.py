@@ -29,10 +29,7 @@ class SolverDescription(Protocol):
         inputs: Sequence[Port] | None = None,
         outputs: Sequence[Port] | None = None,
     ) -> str:
-        """Return the help page, with these Ports in place of the Signature's.
-
-        None stands for the Signature's Ports.
-        """
+        """Return the help page; these Ports, if given, replace the Signature's."""
 
 
 class BuildRequest(Protocol):
@@ -63,11 +60,7 @@ class DescribedProgram(Protocol):
 
 
 class CallSignature:
-    """A `__signature__` of instances: the signature of their call, see signature_of.
-
-    Access on the class raises AttributeError, so that inspect falls back to its
-    methods.
-    """
+    """A `__signature__` of instances; for the class inspect falls back to methods."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
         if instance is None:
@@ -85,11 +78,9 @@ class _FromModel:
 def signature_of(program: DescribedProgram) -> inspect.Signature:
     """Return the signature of a Program's call.
 
-    It has one parameter for each input, by position or keyword, then the keywords
-    out=None and status=False. Inputs with a value in `defaults`, the last ones, have
-    the default "<of the model>". Parameter paths such as link3.mass are not valid
-    identifiers: they are passed as `**{"link3.mass": m}` and appear together as
-    `**parameters`.
+    Its parameters are the inputs, by position or keyword, out=None and status=False.
+    Inputs with a value in `defaults` have the default "<of the model>". Parameter paths
+    such as link3.mass, no valid identifiers, appear together as `**parameters`.
     """
     parameters, rest = [], False
     for port in program.inputs:
@@ -109,11 +100,7 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 
 
 def page(program: DescribedProgram) -> str:
-    """Return the help page of a Program.
-
-    It has the title, all given build options, the call, the lines of `_quaternions`,
-    and the page of the solver.
-    """
+    """Return the help page: title, options, call, quaternions, page of the solver."""
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver
     built = options_line(program.recipe.choices)
@@ -172,11 +159,7 @@ def _title(program: DescribedProgram) -> str:
 
 
 def options_line(options: Mapping[str, Any], maximum: int | None = None) -> str:
-    """Return build options as text "name=value, ...", long values shortened.
-
-    With `maximum`, only so many are shown; if there are more, the text ends with "...
-    (N in all)".
-    """
+    """Return "name=value, ...", long values cut; beyond `maximum` "... (N in all)"."""
     shown = [f"{name}={_short(value)}" for name, value in options.items()]
     more = (
         [f"... ({len(shown)} in all)"] if len(shown) > (maximum or len(shown)) else []

@@ -40,10 +40,9 @@ else:
 
 @once
 def result_type(names: tuple[str, ...]) -> Any:
-    """Return the named tuple class for outputs of these names.
+    """Return the named tuple class for these names; equal names give the same class.
 
-    Equal names give the same class; its objects can be pickled. Raises ValueError for
-    names that namedtuple refuses, such as link3.mass.
+    Its objects can be pickled. ValueError: A name is invalid, such as link3.mass.
     """
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
@@ -54,10 +53,5 @@ def result_type(names: tuple[str, ...]) -> Any:
 
 
 def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
-    """Return several outputs as a named tuple.
-
-    Args:
-        names: Names of the fields; ValueError for those that namedtuple refuses.
-        values: One value for each name, in the same order; else TypeError.
-    """
+    """Return several outputs as a named tuple; names as of result_type."""
     return result_type(names)(*values)

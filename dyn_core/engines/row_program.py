@@ -20,21 +20,14 @@ class RowProgram(Program[Any]):
     """A Program that runs row by row in Python; a RowError becomes a status."""
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Return the flat outputs for the flat inputs of one state.
-
-        Subclasses implement it; this class raises NotImplementedError.
-
-        Raises:
-            RowError: The state has no result.
-        """
+        """Return the flat outputs for one state's flat inputs, or raise RowError."""
         raise NotImplementedError
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return (flat outputs, status) of one state; outputs are NaN where it failed.
 
-        With finite=True and an input that is not finite, the algorithm does not run,
-        and the status is -1. After a RowError it is positive, see `note`. Results are
-        not checked for NaN.
+        The status is -1 for an input that is not finite, checked with finite=True, and
+        positive after a RowError, see `note`. Results are not checked for NaN.
         """
         if self.finite and not np.isfinite(numbers).all():
             size = sum(port.size for port in self.outputs)
@@ -45,15 +38,9 @@ class RowProgram(Program[Any]):
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Return (output columns, status of each row), computed row by row.
+        """Return outputs (number, rows) and status (rows,), row by row as of `run_row`.
 
-        Outputs are an array (number of flat outputs, rows), NaN in the columns of rows
-        that failed; the status an array (rows,), 0 or as of `run_row`.
-
-        Args:
-            columns: For each flat input an array (rows,), or a float shared by all
-                rows.
-            rows: Number of rows, at least 1.
+        `columns` has for each flat input an array (rows,), or one float for all rows.
         """
         results, states = [], []
         for row in range(rows):

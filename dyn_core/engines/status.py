@@ -34,11 +34,7 @@ def mark_not_finite(
 ) -> Any:
     """Return a status with `number` where it is 0 and an array is not finite.
 
-    Args:
-        ports, arrays: Ports and their arrays; in an array without rows, one number that
-            is not finite counts for all rows.
-        state: Status of the state, or of each row; not changed.
-        number: NOT_FINITE_INPUT or NOT_FINITE_RESULT.
+    A number of an array without rows counts for all rows. `state` is not changed.
     """
     for port, array in zip(ports, arrays, strict=True):
         good = np.isfinite(array)
@@ -55,12 +51,7 @@ def mark_not_finite(
 
 
 def fill_failed(results: Sequence[np.ndarray], state: Any) -> None:
-    """Set all results to NaN, in place, in the rows whose status is not 0.
-
-    Args:
-        results: Outputs; with the batch axis first if `state` is an array.
-        state: Status of the state, or of each row.
-    """
+    """Set results to NaN, in place, in the rows (first axis) whose status is not 0."""
     failed = state != 0 if isinstance(state, np.ndarray) else ... if state else None
     if failed is not None:
         for result in results:

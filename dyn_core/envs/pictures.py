@@ -92,17 +92,7 @@ INK, EARTH, JOINT = "#26547c", "#8d99ae", "#ef476f"
 
 
 class TaskPicture(ABC):
-    """A drawing of a task's states: abstract base of Picture and RobotPicture.
-
-    Args:
-        flat: Whether the axes are two-dimensional; False: three-dimensional.
-
-    Attributes:
-        figure: matplotlib figure of 600 x 400 pixels.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
-    """
+    """A drawing of a task, 600 x 400 pixels: abstract base of (Robot)Picture."""
 
     def __init__(self, flat: bool) -> None:
         self.figure, self._axes = blank_figure(WIDTH, HEIGHT, flat)
@@ -112,19 +102,13 @@ class TaskPicture(ABC):
         """Move all shapes of the figure to a state, (ns,), without drawing it."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
-        """Move all shapes to a state, (ns,), and return the picture.
-
-        It is a new array (400, 600, 3) uint8, RGB.
-        """
+        """Draw a state, (ns,); return a new RGB array (400, 600, 3) uint8."""
         self.place(state)
         return pixels(self.figure)
 
 
 def picture_of(task: Task | RobotTask) -> TaskPicture:
-    """Return a new RobotPicture of a RobotTask, else a new Picture of a Task.
-
-    Raises UnsupportedError if matplotlib is not installed.
-    """
+    """Return a new Picture, or RobotPicture; UnsupportedError without matplotlib."""
     return RobotPicture(task) if isinstance(task, RobotTask) else Picture(task)
 
 
@@ -245,8 +229,7 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
     """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
 
     The ancestor is the first link of task.links on the same body, else on the nearest
-    body towards the base that has one; only links before it in task.links count. A link
-    without such an ancestor is in no pair as second entry.
+    body towards the base that has one; only links before it in task.links count.
     """
     model = task.model
     first: dict[int, int] = {}
@@ -263,13 +246,7 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
 
 
 def box_edges(shape: PlacedShape, pose: np.ndarray, task: RobotTask) -> np.ndarray:
-    """Return a polyline along all edges of a box in the world, (16, 3) [m].
-
-    Args:
-        shape: Box on a link; another shape is an AssertionError.
-        pose: Pose of the link in the world, (4, 4).
-        task: Task of the robot.
-    """
+    """Return a polyline along all edges of a box in the world, (16, 3) [m]."""
     assert isinstance(shape.shape, Box)
     half = np.array(shape.shape.size) / 2
     walk = "--- +-- ++- -+- --- --+ +-+ +-- +-+ +++ ++- +++ -++ -+- -++ --+".split()

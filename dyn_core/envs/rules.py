@@ -43,10 +43,9 @@ LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 def observation_space(
     task: Task | RobotTask, dtype: np.dtype[Any]
 ) -> gymnasium.spaces.Box:
-    """Return the space of observations of a task, a Box (no,) of `dtype`.
+    """Return the space of observations, a Box (no,); unbounded entries are infinite.
 
-    Unbounded entries have infinite limits. Kernels compute in float64; float32 costs
-    another pass over memory.
+    Kernels compute in float64; float32 costs another pass over memory.
     """
     low, high = np.array(task.observation_bounds, np.float64).T
     return gymnasium.spaces.Box(
@@ -57,10 +56,7 @@ def observation_space(
 
 
 def checked_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the np.dtype; raise SettingError unless it is float64 or float32.
-
-    Valid are these names and their np.dtype, not types such as np.float32.
-    """
+    """Return the np.dtype of float64 or float32, a name or np.dtype; refuse others."""
     if dtype not in DTYPES:
         message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
         raise SettingError(message, "dtype")
@@ -70,18 +66,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 def changed_task(
     task: str | Task | RobotTask, changes: Mapping[str, Any], kind: type
 ) -> Task | RobotTask:
-    """Return a task with attributes changed, see named_task.
-
-    Args:
-        task: Name of a task, a Task or a RobotTask.
-        changes: New values by name of the attribute: the keywords of `kind` that are
-            none of its arguments.
-        kind: Class of the environment; an error suggests its arguments, too.
-
-    Raises:
-        ModelError: The task or an attribute is unknown, or a value is invalid.
-        SettingError: A function of a RobotTask gets a Solver or no function.
-    """
+    """Return a task with attributes changed; errors suggest those of `kind`, too."""
     chosen = named_task(task)
     valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]
     if isinstance(chosen, Task):
@@ -104,25 +89,16 @@ def action_space(task: Task | RobotTask) -> Any:
 
 
 def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
-    """Return gymnasium's metadata; the frame rate shows a task in real time.
+    """Return gymnasium's metadata with the entries `more`.
 
-    Args:
-        task: Task.
-        more: Further entries.
-
-    Returns:
-        render_modes, render_fps (one picture a step, rounded, at least 1 [1/s]) and
-        `more`.
+    render_fps shows a task in real time: one picture a step, rounded, at least 1 [1/s].
     """
     fps = max(1, round(1.0 / task.interval))
     return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """Return the render mode, None or "rgb_array"; raise SettingError for another.
-
-    Raises UnsupportedError if there is a mode, and matplotlib is not installed.
-    """
+    """Return the render mode, None or "rgb_array" (needs matplotlib); refuse others."""
     if render_mode is not None and render_mode not in RENDER_MODES:
         valid = ", ".join(RENDER_MODES)
         raise SettingError(
@@ -145,14 +121,7 @@ def checked_divergence(divergence: str) -> str:
 
 
 def diverged_rows(observations: np.ndarray) -> np.ndarray:
-    """Return the indices of rows with an entry that is not finite or beyond ±1e9.
-
-    Args:
-        observations: (rows, no), at least one number.
-
-    Returns:
-        Indices, ascending; empty if no row diverged.
-    """
+    """Return the indices of rows with an entry that is not finite or beyond ±1e9."""
     # Two reductions suffice if no row diverged; comparisons with NaN are false.
     flat = observations.reshape(-1)
     if np.maximum.reduce(flat) <= LARGEST and np.minimum.reduce(flat) >= -LARGEST:
@@ -161,15 +130,7 @@ def diverged_rows(observations: np.ndarray) -> np.ndarray:
 
 
 def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
-    """Return the steps after which an episode is truncated.
-
-    Args:
-        task: Task.
-        max_episode_steps: Requested number; None: task.max_steps.
-
-    Raises:
-        SettingError: The number is not an integer of at least 1.
-    """
+    """Return the steps after which an episode is truncated; None: task.max_steps."""
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
     if not Whole(1).takes(limit):
         raise SettingError(
@@ -180,15 +141,7 @@ def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
 
 
 def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
-    """Return a copy of the reset options, {} for None.
-
-    Args:
-        options: Options of a reset, or None.
-        known: Valid keys.
-
-    Raises:
-        SettingError: A key is unknown, or `options` is no mapping.
-    """
+    """Return a copy of the reset options, {} for None; refuse unknown keys."""
     checked = named_settings("options", {} if options is None else options)
     for key in checked:
         if key not in known:
@@ -198,16 +151,7 @@ def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -
 
 
 def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return states as a new float64 array.
-
-    Args:
-        values: Numbers of one state or of several.
-        shape: Shape that they must have.
-
-    Raises:
-        ShapeError: Another shape, or values that are no numbers; booleans are 0 and 1.
-        NonFiniteError: NaN or infinity.
-    """
+    """Return finite numbers of a shape as a new float64 array; booleans are 0, 1."""
     states = shaped_array("state", values, shape).copy()
     if not np.isfinite(states).all():
         raise NonFiniteError("state is not finite", "state")
@@ -219,15 +163,9 @@ def divergence_error(
 ) -> NonFiniteError:
     """Return, without raising it, a NonFiniteError about rows that diverged.
 
-    The message has the step and environment of the first row, and the first state entry
-    that is not finite or exceeds 1e9 in magnitude, or "an observation" if there is
-    none, which is also its `name`; its rows are all of `rows`.
-
-    Args:
-        task: Task.
-        states: States after the step, (environments, ns).
-        steps: Number of that step in its episode, from 1, for each environment.
-        rows: Indices of the environments that diverged, at least one.
+    The message has step, from 1, and environment of the first row, and the first state
+    entry that is not finite or exceeds 1e9 in magnitude, else "an observation", which
+    is also its `name`. `states`, (environments, ns), are those after the step.
     """
     first = rows[0]
     large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))
@@ -243,29 +181,11 @@ def divergence_error(
 class EpisodeRules:
     """Common base of TaskEnv and TaskVectorEnv: everything but resets and steps.
 
-    Finite actions beyond their bounds are clipped. A motion that diverges ends the
-    episode with the observation of the last valid state, the reward 0 and
-    info["diverged"] True.
-
-    Attributes:
-        task: The task.
-
-    Args:
-        task: Task.
-        rows: Axes before those of a state: () for one, (num_envs,) for a vector.
-        render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is truncated; None:
-            task.max_steps.
-        divergence: Reaction to a motion whose observation is not finite or beyond ±1e9:
-            terminate, or raise for a NonFiniteError.
-        dtype: Type of observations: float64 or float32.
-        choices: Engine and threads of the Programs.
-
-    Raises:
-        SettingError: render_mode, max_episode_steps, divergence or dtype is invalid.
-        UnsupportedError: There is a render mode, and matplotlib is not installed; or as
-            programs_of.
-        ModelError, ShapeError: As programs_of.
+    Finite actions beyond their bounds are clipped. A motion that diverges (an
+    observation not finite or beyond ±1e9) ends the episode with the observation of the
+    last valid state, the reward 0 and info["diverged"] True, or raises a NonFiniteError
+    (divergence="raise"). `rows` are the axes before those of a state: () for one,
+    (num_envs,) for a vector; `choices` are engine and threads.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
@@ -400,20 +320,10 @@ def programs_of(
     """Return (step, observe): the step of a task, and its observation of states.
 
     They are step(state, action) -> (state, observation, reward, end), end nonzero if
-    the episode is over, and observe(state) -> observation; for one state, or for all
-    rows. For rows, step takes `out`, arrays for its four results in this order, none of
-    which overlaps its input. Actions are clipped to their bounds. A row of a RobotTask
-    that diverges has NaN as state and observation, and the reward 0.
-
-    Args:
-        task: Task.
-        rows: Axes before those of a state: () for one, (num_envs,) for a vector.
-        choices: Engine and threads of the Programs.
-
-    Raises:
-        UnsupportedError: The task's stepping does not support its world, or the engine
-            or the number of threads is not valid.
-        ModelError, ShapeError: A function of a RobotTask is invalid.
+    the episode is over, and observe(state) -> observation. With rows = (num_envs,), not
+    (), step takes `out`, arrays for its four results in this order, none of which
+    overlaps its input. Actions are clipped to their bounds. A row of a RobotTask that
+    diverges has NaN as state and observation, and the reward 0.
     """
     if isinstance(task, RobotTask):
         robot = RobotProgram(task, *(rows or (1,)), **choices)

@@ -32,17 +32,8 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     step; its info then has terminal_observation, TimeLimit.truncated, and `episode`
     with the sum of rewards r, the number of steps l and the seconds t since
     construction, so that no Monitor is needed. A row whose motion diverged has
-    {"diverged": True}. All rows draw from one generator; `seed` seeds it.
-
-    Attributes:
-        vector: The TaskVectorEnv.
-
-    Args:
-        task, num_envs, settings: As of dyn_core.envs.sb3.
-
-    Raises:
-        SettingError: autoreset_mode or copy is given, or a setting is invalid.
-        ModelError, ShapeError, UnsupportedError: As of TaskVectorEnv.
+    {"diverged": True}. All rows draw from one generator; `seed` seeds it. The arguments
+    are those of dyn_core.envs.sb3; `vector` is the TaskVectorEnv.
     """
 
     def __init__(
@@ -68,14 +59,9 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         """Begin all episodes; return their first observations, (num_envs, no).
 
         The seed of the last call of `seed` and the options of the last set_options are
-        used once; after an error they stay. The option `state` is (ns,) for each
-        environment [SI]. The option `reset_mask` is a boolean for each: where it is
-        False, the episode goes on, and the result has its present observation.
-
-        Raises:
-            SettingError: An option is unknown, or not given for all environments; or
-                reset_mask is given before the first reset.
-            ShapeError, NonFiniteError: A state is invalid, or a mask no boolean.
+        used once; after an error they stay. Options, given for all environments, are
+        `state`, (ns,) each [SI], and `reset_mask`, a boolean each: where it is False,
+        the episode goes on, and the result has its present observation.
         """
         keys = sorted({key for part in self._options for key in part})
         if any(len(part) != len(keys) for part in self._options):
@@ -90,10 +76,7 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         return seen
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep actions, (num_envs, na) or indices (num_envs,), for step_wait.
-
-        They are neither checked nor copied.
-        """
+        """Keep actions, (num_envs, na) or (num_envs,), unchecked and not copied."""
         self._actions = actions
 
     def step_wait(
@@ -101,14 +84,8 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Return observations, rewards, ends of episodes and infos after one step.
 
-        Its actions are those of the last step_async. The results are new arrays
-        (num_envs, no), (num_envs,), (num_envs,) and one dictionary for each
-        environment. An episode ends if it is terminated or truncated.
-
-        Raises:
-            ShapeError, NonFiniteError: An action is invalid.
-            NonFiniteError: A motion diverged, and divergence is "raise".
-            SettingError: There is no state yet: reset comes first.
+        They are new arrays (num_envs, no), (num_envs,), (num_envs,) and one dictionary
+        for each environment. An episode ends if it is terminated or truncated.
         """
         seen, reward, ended, cut, more = self.vector.step(self._actions)
         self._returns += reward
@@ -133,31 +110,15 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         self.vector.close()
 
     def get_images(self) -> Any:
-        """Return a tuple with a picture for each environment.
-
-        A picture is (400, 600, 3) uint8. Without render mode, it is a list with None
-        for each.
-
-        Raises SettingError if there is a render mode, and reset was not called yet.
-        """
+        """Return a picture (400, 600, 3) uint8, or None, of each environment."""
         return self.vector.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the TaskVectorEnv, once for each index.
-
-        Raises AttributeError if it has no such attribute.
-
-        Args:
-            attr_name: Name.
-            indices: One or several; None: all.
-        """
+        """Return an attribute of the TaskVectorEnv, once for each index (None: all)."""
         return [getattr(self.vector, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Set an attribute of the TaskVectorEnv, which all environments share.
-
-        Raises SettingError if `indices` does not include all environments; None does.
-        """
+        """Set an attribute that all environments share; refuse `indices` of fewer."""
         if len(set(self._get_indices(indices))) < self.num_envs:
             message = f"'{attr_name}' is the same for all environments; valid: no index"
             raise SettingError(message, "indices")
@@ -169,8 +130,7 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         """Call a method of the TaskVectorEnv once; return the result for each index.
 
         Of an array or tuple with num_envs entries, such as the states of get_state,
-        each index gets its entry; any other result is repeated. `indices` None stands
-        for all. Errors of the method pass through.
+        each index gets its entry; any other result is repeated.
         """
         result = getattr(self.vector, method_name)(*args, **options)
         if not isinstance(result, (np.ndarray, tuple)) or len(result) != self.num_envs:
@@ -178,12 +138,5 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
         return [result[row] for row in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return for each index whether an environment has a wrapper: True for Monitor.
-
-        Nothing is wrapped, but infos have `episode`, which a Monitor writes.
-
-        Args:
-            wrapper_class: Class of the wrapper.
-            indices: One or several; None: all.
-        """
+        """Return, by index, True for Monitor: infos have the `episode` it writes."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

@@ -313,21 +313,9 @@ def _built(program: Program[Any], finite: bool) -> Program[Any]:
 def source_files(
     program: Program[Any], name: str
 ) -> tuple[dict[str, bytes], Interface]:
-    """Return C source, header, test vector and check program, by file name.
+    """Return NAME.c, .h, _test.h, _check.c by file name, and the interface with memory.
 
-    The names are NAME.c, NAME.h, NAME_test.h and NAME_check.c. The code has a function
-    for one state, and its multiply-adds round once. The second result is the interface
-    with the memory that the code needs.
-
-    Args:
-        program: Program of the engine native.
-        name: Name of the function in C.
-
-    Raises:
-        UnsupportedError: The Program is not of engine native or calls others, or the
-            name is no C identifier or reserved.
-        CompileError: The kernel, which solves the test vector, cannot be compiled.
-        ValueError: An operation of the Program has no form in C.
+    The code has a function for one state, and its multiply-adds round once.
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
@@ -430,13 +418,7 @@ def _binary(
 def shared_library(made: ObjectFile, target: Target) -> bytes:
     """Return the bytes of an object linked as a shared library by a C compiler.
 
-    It is the compiler in $CC, else cc, if `target.link` begins with cc; else the one in
-    `target.link`.
-
-    Raises:
-        UnsupportedError: The target loads no shared libraries.
-        CompileError: There is no compiler for it, or it fails.
-        ValueError: $CC has an open quote.
+    It is that of `target.link`, but if this begins with cc, the one in $CC, else cc.
     """
     if target.relocation != "pic":
         raise UnsupportedError(
@@ -457,20 +439,12 @@ def shared_library(made: ObjectFile, target: Target) -> bytes:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> None:
-    """Write files, each atomically, in the order of `contents`.
+    """Write files, each atomically, in the order of `contents`, by name (also src/a.c).
 
     Unchanged files of an earlier export that are not among `contents` are removed. The
     manifest should be last: it lists the digests of the others, by which the next
-    export recognises them.
-
-    Args:
-        folder: Folder of the files; it is created.
-        contents: Contents by name; a name may have folders, as in src/a.c.
-        manifest: Name of the manifest, which is among `contents`.
-
-    Raises:
-        SettingError: Another file has one of the names, or was changed since an export
-            wrote it: no file is written; or the folder cannot be written.
+    export recognises them. If another file has one of the names, or was changed since
+    an export wrote it, no file is written: SettingError.
     """
     check_folder(folder)
     known = _earlier(folder / manifest)
@@ -522,17 +496,10 @@ def _earlier(manifest: Path) -> dict[str, str]:
 def for_build_systems(
     x: Interface, target: Target, form: str, binary: str
 ) -> dict[str, str]:
-    """Return the files for CMake and pkg-config, contents by name.
+    """Return PREFIXConfig.cmake and PREFIX.pc, for CMake and pkg-config, by name.
 
-    The names are PREFIXConfig.cmake and PREFIX.pc. There is none of them for a
-    "shared" WebAssembly module, which is never linked, and no pkg-config file for C
-    source.
-
-    Args:
-        x: Interface of the export.
-        target: Target of the code.
-        form: "object", "shared" or "c".
-        binary: Name of the file that is linked or compiled.
+    There is none of them for a "shared" WebAssembly module, which is never linked, and
+    no pkg-config file for C source. `binary` is the file that is linked or compiled.
     """
     if target.is_wasm and form == "shared":
         return {}
@@ -560,17 +527,7 @@ def readme(
     size: int,
     packages: Collection[str],
 ) -> str:
-    """Return the README in Markdown.
-
-    Args:
-        x: Interface of the export.
-        target: Target of the code.
-        form: "object", "shared" or "c".
-        binary: Name of the file that is linked or compiled.
-        size: Its size [bytes].
-        packages: Names of the files for build systems, see for_build_systems; may be
-            empty.
-    """
+    """Return the README; the file `binary` of `size` [bytes] is linked or compiled."""
     module = target.is_wasm and form == "shared"
     tools = {".cmake": "CMake", ".pc": "pkg-config"}
     known = [tools[Path(name).suffix] for name in packages]

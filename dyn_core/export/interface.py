@@ -286,14 +286,7 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
 
 
 def notice(model: str, kernel: str = "") -> tuple[str, ...]:
-    """Return the lines at the head of each file of an export: licence and hashes.
-
-    They have no comment marks.
-
-    Args:
-        model: Hash of the robot; empty for other systems, written as none.
-        kernel: Hash of the kernel; empty: it is left out.
-    """
+    """Return the lines at the head of exported files, unmarked: licence and hashes."""
     of_kernel = f", kernel {kernel}" if kernel else ""
     return (
         f"SPDX-License-Identifier: {LICENSE}",
@@ -307,11 +300,10 @@ def hash_of(model: Any) -> str:
 
 
 def identifier(text: str) -> str:
-    """Return a text as a C identifier: other characters become underscores.
+    """Return a text as a C identifier; "_" if it has no letters and digits.
 
-    A run of such characters becomes one underscore. Underscores at both ends are
-    dropped, and one is put before a first digit; a text without letters and digits
-    becomes "_".
+    A run of other characters becomes one underscore, none at the ends; one is put
+    before a first digit.
     """
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     return f"_{name}" if name[:1].isdigit() else name or "_"

@@ -115,14 +115,7 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return the Target of a name.
-
-    For "host", processor, features and vectors are those of this machine; ImportError
-    if llvmlite is not installed.
-
-    Raises:
-        UnsupportedError: There is none; lists the valid names.
-    """
+    """Return the Target of a name; "host" (llvmlite) has this machine's processor."""
     if not isinstance(name, str) or name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))
     if name != "host":

@@ -24,11 +24,8 @@ _STEP = 1e-3  # value of a time input [s]
 class TestVector:
     """States of a Program, and its results for them, one row each.
 
-    Attributes:
-        inputs: Flat inputs, (rows, entries), of the Program's dtype, in the order of
-            the ports.
-        outputs: Flat outputs, (rows, entries), likewise; NaN where the status is not 0.
-        status: Status of each row, int64, (rows,); 0: no failure.
+    Flat inputs and outputs, (rows, entries), have the Program's dtype and the order of
+    the ports. Outputs are NaN where the status, int64 (rows,), is not 0 (no failure).
     """
 
     __test__ = False  # no class of tests, as its name might say
@@ -44,10 +41,9 @@ class TestVector:
 
 
 def bits(values: np.ndarray) -> list[str]:
-    """Return the bits of floating-point numbers as hexadecimal digits.
+    """Return the bits of floating-point numbers, in C order, as hexadecimal digits.
 
-    Each number has a string of 16 digits for float64, 8 for float32, highest first; the
-    numbers are in C order.
+    Each number has a string of 16 digits for float64, 8 for float32, highest first.
     """
     digits = 2 * values.dtype.itemsize
     whole = values.view(np.uint64 if digits == 16 else np.uint32)
@@ -65,12 +61,6 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     - if the algorithm has conditions and no row fails so far: a state that fails, if
       one of the candidates does;
     - with finite=True: the first row with NaN as last input, and the status -1.
-
-    Args:
-        program: Program to be evaluated.
-        seed: Seed of the random numbers.
-
-    Raises CompileError if the kernel cannot be compiled.
     """
     rows: list[tuple[np.ndarray, np.ndarray, int]] = []
     rng = np.random.default_rng(seed)

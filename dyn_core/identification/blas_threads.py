@@ -30,8 +30,7 @@ Switch = tuple[Callable[[], int], Callable[[int], None]]  # reads, sets the thre
 def one_blas_thread() -> Iterator[None]:
     """Set the OpenBLAS libraries of NumPy and SciPy to one thread, as a context.
 
-    The setting applies to the whole process. It is restored when the last such context
-    ends, also by an exception. Other BLAS libraries are not changed.
+    The setting applies to the whole process, until the last such context ends.
     """
     with _ONE_THREAD:
         yield

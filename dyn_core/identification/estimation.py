@@ -387,15 +387,7 @@ def _check_counts(folds: int, average: int) -> None:
 def nearest(
     A: np.ndarray, b: np.ndarray, known: Knowledge, base: BaseParameters
 ) -> np.ndarray:
-    """Return the least-squares solution, (np,), that changes the prior least.
-
-    Changes are measured by the scale of each parameter.
-
-    Args:
-        A, b: Weighted rows, (rows, np), and right sides, (rows,).
-        known: Prior and scale.
-        base: Base parameters of the rows.
-    """
+    """Return the least-squares solution, (np,), nearest the prior, by known.scale."""
     prior, scale = known.prior, known.scale
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))

@@ -52,10 +52,7 @@ _BY_JOINT = ("armature", "rotors", "springs")  # sections beside `joints`
 
 
 def check_file(path: Path, extensions: Sequence[str]) -> None:
-    """Raise SettingError unless a file's extension is valid, and its folder exists.
-
-    `extensions` are the valid ones, with their dots.
-    """
+    """Refuse a file with another extension (they have dots), or without a folder."""
     if path.suffix not in extensions or file_kind(path.parent, "path") != "folder":
         raise SettingError(
             f"{path}: valid: a file in a folder that is there, ending with"
@@ -67,16 +64,7 @@ def check_file(path: Path, extensions: Sequence[str]) -> None:
 def write_columns(
     path: Path, names: Sequence[str], columns: Iterable[np.ndarray]
 ) -> Path:
-    """Write a header, and names with the columns, as CSV; return the path.
-
-    Args:
-        path: File that ends with .csv; an existing one is replaced.
-        names: Name of each row.
-        columns: Values, priors and standard deviations, (n,) each.
-
-    Raises:
-        SettingError: The extension is another one, or the file cannot be written.
-    """
+    """Write a header, and names with values, priors and deviations (n,), as CSV."""
     check_file(path, TABLE_FILES)
     with writing(path), open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -89,12 +77,11 @@ def write_columns(
 def joints_sidecar(model: Model) -> dict[str, Any]:
     """Return friction, rotors and springs of joints in the format of a sidecar.
 
-    The keys are joints and, if a joint has a spring, springs. joints maps each name,
-    of followers too, to damping, friction (a pair if they differ, of motion in positive
+    The keys are joints and, if a joint has a spring, springs. joints maps each name, of
+    followers too, to damping, friction (a pair if they differ, of motion in positive
     direction first), armature, friction_speed unless it is the default, and stribeck
     with stribeck_speed unless stribeck is 0; springs maps names to stiffness and rest.
-    A root joint that no file describes is left out. Raises ModelError if no robot can
-    have the model's parameters.
+    A root joint that no file describes is left out.
     """
     model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
@@ -151,22 +138,12 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 
 
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
-    """Write a robot as a sidecar, or as a URDF with a sidecar; return the paths.
+    """Write NAME.urdf with a sidecar NAME.dyn.yaml, or a sidecar NAME.yaml.
 
-    Of two files the URDF is the first. Masses and inertias are in the URDF alone; a
-    sidecar has friction, rotors and springs, and the rest of that of the robot.
-
-    Args:
-        path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar NAME.yaml. Existing
-            files are replaced.
-        model: Robot.
-
-    Raises:
-        SettingError: The extension is unknown, or a file cannot be written.
-        ModelError: No robot can have the model's parameters; a file that it was read
-            from is not valid any more; the plug of a fixed joint changed; gears, loops
-            or the like were read from no file; or, for .urdf, the robot was not read
-            from a URDF file, or that is gone.
+    Masses and inertias are in the URDF alone; a sidecar has friction, rotors and
+    springs, and the rest of that of the robot. Refused: a changed plug of a fixed
+    joint; gears, loops or the like of no file; for .urdf, a robot of no URDF file, or a
+    lost one.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):
@@ -292,12 +269,7 @@ def urdf_of(model: Model) -> str:
     They are masses, inertias, damping, dry friction and origins of joints, and numbers
     of followers. Only numbers that differ from the file are written, with all digits, a
     changed inertia in the axes of its link; missing elements are added, invisible
-    characters in attributes become underscores, and a declared encoding UTF-8. The rest
-    is unchanged.
-
-    Raises:
-        ModelError: The robot was not read from a URDF file, that is gone or invalid, or
-            no robot can have the parameters.
+    characters in attributes become underscores, and a declared encoding UTF-8.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or file_kind(file) != "file":

@@ -151,23 +151,14 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def regressor_of(layout: Layout) -> Any:
-    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np).
-
-    np is the number of the layout's parameters; there are columns of friction and
-    rotors only if the layout has them. Raises UnsupportedError for a robot with loops.
-    """
+    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np)."""
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
     return solver("regressor").build(layout.model, **choices)
 
 
 class Labelled(Protocol):
-    """Interface of parameters with names and kinds.
-
-    Attributes:
-        names: Name of each parameter.
-        kinds: Kind of each parameter, such as mass; one kind has one unit.
-    """
+    """Interface of parameters with names and kinds such as mass; one kind, one unit."""
 
     @property
     def names(self) -> tuple[str, ...]: ...  # noqa: D102
@@ -179,13 +170,7 @@ class Labelled(Protocol):
 def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndarray:
     """Return the lengths of columns, (n,); zero for columns of rounding errors alone.
 
-    A column has only rounding errors if its length is at most `tolerance` times the
-    largest length of a column of the same kind.
-
-    Args:
-        layout: Names and kinds of the n columns.
-        A: Rows, (rows, n).
-        tolerance: Relative threshold.
+    The length of such a column is at most `tolerance` times the largest of its kind.
     """
     lengths = np.sqrt((A * A).sum(axis=0))
     kinds = np.array(layout.kinds)
@@ -198,17 +183,11 @@ def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndar
 def base_of(
     layout: Labelled, A: np.ndarray, values: np.ndarray, tolerance: float
 ) -> BaseParameters:
-    """Return the base parameters that a stack of rows determines.
+    """Return the base parameters that a stack of rows, (rows, n), determines.
 
-    Args:
-        layout: Names and kinds of the n columns.
-        A: Rows, (rows, n); they are not changed.
-        values: Parameters of the robot, (n,), for the values of the base parameters.
-        tolerance: Relative threshold for singular values of the scaled columns. Columns
-            whose length is below it relative to those of their kind count as zero, and
-            regrouping factors of scaled columns below it, or 1e-10, are set to zero.
-
-    Raises numpy's LinAlgError if a row is not finite.
+    `tolerance` is the relative threshold for singular values of the scaled columns.
+    Columns whose length is below it relative to those of their kind count as zero, as
+    do regrouping factors of scaled columns below it, or 1e-10.
     """
     from scipy.linalg import qr, solve_triangular
 

@@ -411,13 +411,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
         damping speed + t (friction + friction_asymmetry t
                            + stribeck exp(-(speed / stribeck_speed)²))
 
-    Args:
-        model: Robot.
-        joint: Name of a moving joint; of several coordinates the first one counts.
-        speed: Joint velocities [rad/s | m/s].
-
-    Raises:
-        ModelError: The robot has no such moving joint.
+    The joint moves; of several coordinates the first one counts.
     """
     numbers = (
         "damping",

@@ -63,18 +63,9 @@ SPEEDS = {  # bounds of speed parameters that motion can determine [rad/s | m/s]
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Parameters to identify: of a layout, of parameter paths, and a delay.
+    """Parameters to identify, n in all: of a layout, of parameter paths, and a delay.
 
-    n is the number of all of them. Nothing is checked here: properties and methods
-    raise ModelError for an unknown path and IndexError for a number in `chosen` that
-    there is not.
-
-    Attributes:
-        model: Robot.
-        layout: Inertial parameters with friction and rotors; None: none of them.
-        paths: Parameter paths.
-        chosen: Indices of the sought numbers among all numbers of the paths.
-        delay: Whether a delay of the joint forces is sought.
+    `chosen` are the indices of the sought among all numbers of the paths; unchecked.
     """
 
     model: Model
@@ -122,11 +113,7 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each parameter, in the order of `names`.
-
-        It is "SI" for a kind without a known unit; parameters of prismatic joints have
-        linear units, such as N·s/m.
-        """
+        """SI unit of each parameter, linear for prismatic joints; "SI" if not known."""
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]
@@ -141,8 +128,7 @@ class Unknowns:
     def blocks(self) -> tuple[int, ...]:
         """Indices where groups of ten inertial parameters begin.
 
-        These are all bodies of the layout, then each payload whose ten parameters are
-        all sought.
+        These are bodies of the layout, then payloads whose ten parameters are sought.
         """
         first = range(0, self.layout.inertial if self.layout else 0, 10)
         payloads = [
@@ -155,18 +141,13 @@ class Unknowns:
 
     @property
     def scale(self) -> np.ndarray:
-        """Typical size of each parameter, (n,).
-
-        It is the largest absolute value of its kind in the robot, else a usual size.
-        """
+        """Typical size of each parameter, (n,): largest of its kind, or a usual one."""
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
-        """Return a typical size of each parameter, (n,).
+        """Return the largest absolute value in a prior of each parameter's kind, (n,).
 
-        It is the largest absolute value of the parameter's kind in the prior (n,). If
-        this is zero, it is a typical size of the kind, or with a layout 1 (except for
-        speeds and the delay).
+        Where it is 0: a typical size, or with a layout 1 (except for speeds and delay).
         """
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
@@ -177,13 +158,7 @@ class Unknowns:
         return np.array([largest[k] for k in self.kinds])
 
     def path_values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all numbers of each path, by path, with the sought ones replaced.
-
-        Numbers that are not sought are the robot's. The dict is empty without paths.
-
-        Args:
-            numbers: Values of all unknowns, (n,).
-        """
+        """Return all numbers of each path, by path; those sought are in `numbers`."""
         if not self.paths:
             return {}
         whole = [np.array(self.model.parameter(path), float) for path in self.paths]
@@ -196,20 +171,10 @@ class Unknowns:
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
-        Without bounds of the user, speed parameters have the bounds of SPEEDS
-        (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s or m/s). The lower
-        bound is 0 of damping, friction, stribeck, armature, stiffness, mass and
-        rest_length, but of numbers of a layout only if `consistent`.
-
-        Args:
-            more: Bounds of the user, (least, largest) by name; they replace the
-                defaults. None: none.
-            consistent: Whether bodies, friction and rotors must be physical.
-
-        Raises:
-            SettingError: `more` is not a mapping, a name is unknown, an interval is
-                empty or not two numbers, or with `consistent` a bound applies to one of
-                the ten inertial parameters of a body.
+        Bounds of the user, `more`, are (least, largest) by name; else speed parameters
+        have those of SPEEDS. The lower bound is 0 of damping, friction, stribeck,
+        armature, stiffness, mass and rest_length, but of numbers of a layout only if
+        `consistent`; then no bound may apply to a body's ten inertial parameters.
         """
         high = np.full(len(self.kinds), np.inf)
         low = -high
@@ -236,16 +201,7 @@ class Unknowns:
         return low, high
 
     def places(self, what: str, name: str) -> list[int]:
-        """Return the indices of a parameter, or of all sought parameters of a path.
-
-        Args:
-            what: Name of the setting, for messages.
-            name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]", or
-                its path, such as "tool.payload" or "ball.damping".
-
-        Raises:
-            SettingError: No sought parameter has this name.
-        """
+        """Return the indices of a parameter, or of all sought parameters of a path."""
         names = self.names
         places = [k for k, x in enumerate(names) if name in (x, path_of(x))]
         if not places:
@@ -256,19 +212,9 @@ class Unknowns:
     def checked_prior(self, prior: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return prior values and standard deviations, (n,) each.
 
-        Deviations are infinite unless the user gives them. NaN values pass.
-
-        Args:
-            prior: Array (n,), not copied if it has floats; or mapping from names of
-                parameters, or paths, to values or a tuple (values, deviations), each
-                one number, or a list or array with all sought numbers of the path.
-                Parameters without an entry keep the robot's values. None: the robot's
-                values.
-
-        Raises:
-            ShapeError: The number of values is wrong, or they are no numbers.
-            SettingError: A name is unknown, a tuple is no pair, or a deviation is not
-                above 0.
+        `prior` is an array (n,), not copied if it has floats; or a mapping from names
+        of parameters, or paths, to values or a tuple (values, deviations). Values not
+        given are the robot's, deviations infinite. NaN values pass.
         """
         deviations = np.full(len(self.kinds), np.inf)
         if prior is None:
@@ -318,8 +264,7 @@ def number_names(model: Model, path: str) -> list[str]:
     """Return the names of a path's numbers, in the order of model.parameter(path).
 
     They are PATH for one number, else PATH:part for numbers with names, such as
-    LINK.com:x, else PATH[k], k from 0; [] if the path has no numbers. Raises ModelError
-    for an unknown path.
+    LINK.com:x, else PATH[k], k from 0. ModelError: The path is unknown.
     """
     size = len(model.parameter(path))
     parts = _PARTS.get(path.rpartition(".")[2])
@@ -354,22 +299,12 @@ def select(
     """Return the parameters that a user wants to identify.
 
     Args:
-        model: Robot.
-        only: Group, parameter path, number of a path, or several of them; groups
-            (but payload) of which the robot has nothing are passed over. None: all
-            inertia, with friction and rotors.
-        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
-            False: none. It is checked in any case, and used if `only` is None or has
-            the group friction.
+        only: Group, parameter path, number of a path, or several of them; groups (but
+            payload) of which the robot has nothing are passed over. None: all inertia,
+            with friction and rotors.
+        friction: Law, see law_numbers, for `only` None or with the group friction.
         rotors: Whether the inertia of rotors is sought, if `only` is None.
-        delay: Whether a delay of the joint forces is sought, too.
-        friction_speed: Whether the width of the law's dry friction is sought, where the
-            law is used.
-
-    Raises:
-        SettingError: A name or law is unknown, nothing is selected (a delay alone is
-            not enough), or parameters cannot be identified together.
-        UnsupportedError: `model` is no robot.
+        friction_speed: Whether the width of the law's dry friction is sought.
     """
     check_robot(model, "identify")
     law = law_numbers(friction, friction_speed)
@@ -425,16 +360,9 @@ def _asked(only: Any) -> list[str]:
 def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
     """Return the names of a friction law's joint parameters, friction_speed last.
 
-    viscous has damping, coulomb damping and friction. To these two, direction adds
-    friction_asymmetry, stribeck adds stribeck and stribeck_speed, full adds all three.
-
-    Args:
-        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
-            False: none.
-        friction_speed: Whether to add the width of dry friction.
-
-    Raises:
-        SettingError: The law is unknown, or has no dry friction to add a width to.
+    viscous has damping, coulomb (or True) damping and friction. To these two, direction
+    adds friction_asymmetry, stribeck adds stribeck and stribeck_speed, full adds all
+    three. A law without dry friction has no width friction_speed.
     """
     if isinstance(friction, (bool, np.bool_)):
         law = FRICTION_LAWS["coulomb"] if friction else ()

@@ -33,11 +33,7 @@ class _StoreLink(argparse.Action):
 
 
 def add_ik(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn ik` to `parser`; arguments.run is then `run`.
-
-    They are those of add_robot, --frame LINK (also --tip, not in the help), --pose,
-    --xyz, --rpy, --fixed, --seeds and --rng.
-    """
+    """Add the arguments of `dyn ik`; arguments.run is `run`. --tip means --frame."""
     add_robot(parser)
     frame = parser.add_argument(
         "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"
@@ -101,13 +97,6 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
     --pose, the pose is its seven numbers as an array (7,), not normalized; with --xyz
     or --rpy it is a matrix (4, 4), in which a missing option counts as zeros. An angle
     of --rpy beyond a full turn gives a DynWarning.
-
-    Args:
-        arguments: Options, of which pose, xyz and rpy are read; None if not given.
-
-    Raises:
-        SettingError: --pose is missing as well as --xyz and --rpy, or comes with one of
-            them.
     """
     pose, xyz, rpy = arguments.pose, arguments.xyz, arguments.rpy
     if (pose is None) == (xyz is None and rpy is None):

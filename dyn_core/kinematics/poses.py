@@ -20,17 +20,9 @@ _LAST_ROW = [0.0, 0.0, 0.0, 1.0]
 def one_pose(pose: ArrayLike) -> np.ndarray:
     """Return one pose as a homogeneous matrix (4, 4); a float64 matrix is not copied.
 
-    Args:
-        pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw) with a quaternion of any
-            length but zero; it is scaled to unit length, with a DynWarning if it is off
-            by more than 0.001.
-
-    Raises:
-        ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
-        NonFiniteError: NaN, infinity, or a quaternion that is zero, or beyond 1e154.
-        RotationError: A rotation that is not orthonormal. It is raised only for a
-            matrix with numbers whose sum overflows; otherwise the Program checks the
-            rotation.
+    Of (x, y, z, qx, qy, qz, qw) the quaternion is scaled to unit length, with a
+    DynWarning if it is off by more than 0.001. A rotation that is not orthonormal is
+    refused only if the sum of the numbers overflows; otherwise the Program checks it.
     """
     array = float_array("pose", pose, "shape (4, 4) or (7,)")
     if array.shape not in ((4, 4), (7,)):

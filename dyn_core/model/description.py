@@ -165,7 +165,6 @@ class PointSpring:
     """A spring and a damper in parallel between points of two links.
 
     Attributes:
-        name: Name of the spring, for errors and parameter paths.
         b, a: Names of the links; a None is the base.
         at_b, at_a: Points in the frames of the links [m].
         stiffness: Stiffness of the spring [N/m].

@@ -53,15 +53,9 @@ class Inertial(NamedTuple):
 class DescriptionBuilder:
     """A Description under construction.
 
-    Args:
-        name: Name of the robot.
-        findings: Collects doubtful elements, with the action taken for each. None: each
-            doubtful element raises a ModelError.
-
-    Attributes:
-        name, findings: As the arguments.
-        shapes: Collision shapes by name of the link.
-        loops, point_springs, materials, pairs: As in the Description.
+    `findings` collects doubtful elements, with the action taken for each; None: each
+    raises a ModelError. `shapes` are collision shapes by name of the link; loops,
+    point_springs, materials and pairs are as in the Description.
     """
 
     def __init__(self, name: str, findings: Findings | None) -> None:
@@ -70,11 +64,7 @@ class DescriptionBuilder:
 
     @classmethod
     def of(cls, description: Description) -> DescriptionBuilder:
-        """Return a builder that begins with the content of a description.
-
-        The description is not changed; its warnings and sources are kept. The builder
-        has no findings: doubtful elements raise ModelError.
-        """
+        """Return a builder, without findings, with the content of a description."""
         builder = cls(description.name, None)
         builder._start(description)
         return builder
@@ -100,22 +90,13 @@ class DescriptionBuilder:
         self.pairs = description.pairs
 
     def reserve(self, kind: str, names: Iterable[str]) -> None:
-        """Reserve names of the file, so that `unused` returns none of them.
-
-        Args:
-            kind: link or joint; KeyError for another.
-            names: Names to reserve.
-        """
+        """Reserve names of links or joints, of which `unused` then returns none."""
         self._taken[kind].update(names)
 
     def unused(self, kind: str, name: str) -> str:
-        """Return a name that is not reserved, and reserve it.
+        """Return a name (of a link or joint) that is not reserved, and reserve it.
 
-        Names of added links and joints are not reserved by that.
-
-        Args:
-            kind: link or joint; KeyError for another.
-            name: Proposed name; underscores are appended to it as needed.
+        Underscores are appended. Names of added links and joints are not reserved.
         """
         return unused_name(name, self._taken[kind])
 
@@ -127,13 +108,8 @@ class DescriptionBuilder:
     ) -> None:
         """Add a link; it is checked when a Model is assembled.
 
-        Args:
-            name: Name of the link.
-            inertial: Inertia of the link; None: zero. Links added with the same
-                Inertial object share one RigidInertia. With fewer or more than three
-                numbers of `com` or six of `moments`, `description` raises ValueError.
-            geometry: Visual and collision shapes as in the file. They add no collision
-                shapes, see `shape`.
+        Links added with the same Inertial object share one RigidInertia. The geometry
+        adds no collision shapes, see `shape`.
         """
         self._links.append((name, geometry))
         self._inertias.append(inertial)
@@ -152,26 +128,12 @@ class DescriptionBuilder:
         X: Transform,
         mesh: str | None = None,
     ) -> None:
-        """Add a collision shape to a link.
+        """Add a collision shape to a link, whose existence is not checked.
 
-        An invalid shape is left out with a finding; whether the link exists is not
-        checked.
-
-        Args:
-            where: Name of the shape in messages.
-            link: Name of the link.
-            kind: sphere, box, cylinder, capsule or mesh.
-            size: Radius; three sides; radius and length (cylinder, capsule) [m]; three
-                scale factors of a mesh.
-            X: Transform from the link's frame to the shape's.
-            mesh: File of a mesh, else None.
-
-        Raises:
-            ModelError: The shape is invalid, and the builder has no findings or strict
-                ones.
-            KeyError: The kind is another one.
-            TypeError, IndexError: `size` has too few numbers, or too many for a sphere,
-                cylinder or capsule.
+        An invalid shape is left out with a finding, or a ModelError. `kind` is sphere,
+        box, cylinder, capsule or mesh; `size`: radius; three sides; radius and length
+        (cylinder, capsule) [m]; three scale factors of a mesh. X is the transform from
+        the link's frame to the shape's; `where` names the shape in messages.
         """
         try:
             shape = _shape(where, link, kind, size, X, mesh)
@@ -193,17 +155,9 @@ class DescriptionBuilder:
     ) -> None:
         """Add a joint; except for its limits, it is checked when a Model is assembled.
 
-        Args:
-            name: Name of the joint.
-            kind: fixed, or a key of joints.KINDS.
-            parent, child: Names of the links.
-            limits: Lower and upper position limit [rad | m]; None: none. Limits with
-                lower > upper, lower inf or upper -inf are left out, with a finding.
-            values: Other attributes of JointSpec by name; None: the default.
-
-        Raises:
-            ModelError: Such limits, and the builder has no findings or strict ones.
-            TypeError: JointSpec has no attribute of a name in `values`.
+        `kind` is fixed, or a key of joints.KINDS. Position limits [rad | m] in the
+        wrong order, lower inf or upper -inf are left out, with a finding, or a
+        ModelError. `values` are other attributes of JointSpec; None: the default.
         """
         low, high = (-math.inf, math.inf) if limits is None else limits
         if low > high or low == math.inf or high == -math.inf:
@@ -224,35 +178,17 @@ class DescriptionBuilder:
         return tuple(self._joints)
 
     def joint_of(self, name: str, where: str) -> JointSpec:
-        """Return the joint called `name`, the last of several.
-
-        Raises ModelError for an unknown name; `where` names the source in the message.
-        """
+        """Return the joint called `name`, the last of several; `where`: for errors."""
         known_name(where, "joint", name, self._places)
         return self._joints[self._places[name]]
 
     def change(self, name: str, **values: Any) -> None:
-        """Replace attributes of a joint.
-
-        Args:
-            name: Name of a joint of this builder; an unknown one is a KeyError.
-            values: New values by name of the attribute of JointSpec; TypeError for a
-                name that it does not have.
-        """
+        """Replace attributes of a joint of this builder: `values` of JointSpec."""
         k = self._places[name]
         self._joints[k] = replace(self._joints[k], **values)
 
     def follow(self, name: str, rule: Mimic, where: str) -> None:
-        """Make a joint follow another one.
-
-        Args:
-            name: Name of the follower.
-            rule: Rule of the follower, with the name of its leader.
-            where: Name of the source in messages.
-
-        Raises:
-            ModelError: The joint already follows another one, or a name is unknown.
-        """
+        """Make a joint follow another one; refused if it does so already."""
         leader = self.joint_of(rule.joint, where)
         mimic = self.joint_of(name, where).mimic
         if mimic is not None:
@@ -267,10 +203,8 @@ class DescriptionBuilder:
         """Return the Description.
 
         With findings, it gets the warnings of `findings`; rules of followers that lead
-        nowhere, and the first rule of each circle, are left out with a finding, or
-        raise a ModelError if the findings are strict. Without findings, the warnings of
-        the initial description and all rules stay; a Model with such a rule cannot be
-        assembled.
+        nowhere, and the first rule of each circle, are left out with a finding. Else
+        all rules stay; a Model with such a rule cannot be assembled.
         """
         joints, warnings = self.joints, self._before.warnings
         if self.findings is not None:
@@ -295,10 +229,7 @@ class DescriptionBuilder:
 
 
 def unused_name(name: str, taken: set[str]) -> str:
-    """Return a name, extended by underscores until it is not in `taken`.
-
-    The returned name is added to `taken`.
-    """
+    """Return a name, with underscores until it is not in `taken`, and add it there."""
     while name in taken:
         name += "_"
     taken.add(name)

@@ -88,13 +88,9 @@ def gravity(g: Sequence[Scalar]) -> Motion:
 
 
 def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
-    """Return the total inertia of the links fixed to each body, by body.
+    """Return the total inertia of the links fixed to each of `count` bodies, by body.
 
     Inertias are in the body's frame, about its origin; zero for a body without links.
-
-    Args:
-        frames: Frames of all links by name.
-        count: Number of bodies, with the base.
     """
     sums: list[RigidInertia | None] = [None] * count
     fixed = [frame for frame in frames.values() if not _is_nothing(frame.inertia)]
@@ -177,18 +173,10 @@ def roll_pitch_yaw(R: Matrix) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
-    """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) of any length.
+    """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) longer than 1e-9.
 
     R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, where only roll and
     yaw together are determined, both may be nonzero; they still give R.
-
-    Args:
-        quaternion: Quaternion (x, y, z, w), of any length above 1e-9; NaN gives NaN.
-        where: Element and attribute, for errors.
-        element: Name of the link or joint, for errors.
-
-    Raises:
-        ModelError: The quaternion is shorter than 1e-9.
     """
     length = math.hypot(*quaternion)
     if length < 1e-9:
@@ -204,28 +192,14 @@ def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
 
 
 def rotations(rpy: np.ndarray) -> Matrix:
-    """Return the rotation matrices R of `origin` for many frames.
-
-    Args:
-        rpy: Roll, pitch and yaw of each frame, (n, 3) [rad].
-
-    Returns:
-        One Matrix (3, 3) whose entries are arrays (n,).
-    """
+    """Return the R of `origin` for rpy (n, 3) [rad]: a Matrix (3, 3) of arrays (n,)."""
     pairs = [_sine_cosine(angle) for angle in rpy.ravel().tolist()]
     columns = np.array(pairs, float).reshape(-1, 3, 2)
     return _rotation(*((columns[:, k, 0], columns[:, k, 1]) for k in range(3)))
 
 
 def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
-    """Return the Transform of each frame, `origin(xyz, rpy) @ Transform.identity()`.
-
-    The results are equal to the last bit, in the order of the rows.
-
-    Args:
-        xyz: Positions, (n, 3) [m].
-        rpy: Roll, pitch and yaw, (n, 3) [rad].
-    """
+    """Return origin(xyz, rpy) @ Transform.identity() of each row, to the last bit."""
     turned = np.any(rpy, axis=1)
     X = Transform(rotations(rpy[turned]).T, Vector(xyz[turned].T))
     X = X @ Transform.identity()

@@ -23,12 +23,7 @@ class CPlace(Protocol):
 
 
 class PortEntries:
-    """Flat inputs or outputs behind a table of pointers.
-
-    Args:
-        table: Name of the table in C.
-        sizes: Number of values of each port.
-    """
+    """Flat inputs or outputs, of `sizes` by port, behind a table of pointers in C."""
 
     def __init__(self, table: str, sizes: Sequence[int]) -> None:
         self.entries = [
@@ -51,12 +46,7 @@ class CSlots(NamedTuple):
 
 
 class CGraphs:
-    """A writer of all functions of one source.
-
-    Args:
-        prefix: Prefix of their names.
-        fused: Whether a multiply-add rounds once.
-        numbers: Their precision.
+    """A writer of all functions of one source; `fused`: multiply-adds round once.
 
     Attributes:
         functions: C code of the functions written so far.
@@ -77,10 +67,7 @@ class CGraphs:
     def function(self, what: str, lines: Iterable[str]) -> str:
         """Add a function to `functions`; return the statement that calls it.
 
-        Args:
-            what: Part of its name.
-            lines: Statements of its body, which may use in, out, s and status; so must
-                the place of the call.
+        The body `lines` may use in, out, s and status; so must the place of the call.
         """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real
@@ -94,34 +81,20 @@ class CGraphs:
         return f"    {name}(in, out, s, status);"
 
     def in_parts(self, what: str, statements: Sequence[str]) -> list[str]:
-        """Add functions of at most 400 statements each; return their calls in order.
-
-        Args:
-            what: Part of their names.
-            statements: Independent statements, as the lines of `function`.
-        """
+        """Add functions of at most 400 independent statements; return their calls."""
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]
 
     def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
         """Add the functions of a Graph; return the statements that call them, in order.
 
-        Slots for its values are added to `top`, those of zeros in matrices to `zeros`.
-
-        Args:
-            graph: Graph without calls of Programs.
-            inputs, outputs: Memory of its flat inputs and outputs.
-
-        Raises:
-            ValueError: An operation has no form in C.
+        The Graph calls no Programs. Slots for its values are added to `top`, those of
+        zeros in matrices to `zeros`. ValueError: An operation has no form in C.
         """
         return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:
-        """Add the functions that set the slots `zeros` to 0; return their calls.
-
-        To be called after all graphs were added. Without such slots the list is empty.
-        """
+        """Add functions that set `zeros` to 0, after all graphs; return their calls."""
         lines = []
         numbered = enumerate(sorted(self.zeros))
         for _, group in groupby(numbered, key=lambda pair: pair[1] - pair[0]):

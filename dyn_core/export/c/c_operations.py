@@ -26,13 +26,7 @@ from dyn_core.export.object_code import fused
 
 @dataclass(frozen=True)
 class CNumbers:
-    """The C names of one precision.
-
-    Attributes:
-        real, whole: Types.
-        bits: Size of both types.
-        end: Suffix of constants and names of the library's functions.
-    """
+    """C names of one precision: types of `bits` bits; `end` of constants, functions."""
 
     real: str
     whole: str
@@ -47,11 +41,8 @@ SINGLE = CNumbers("float", "uint32_t", 32, "f")
 def literal(x: Any, kind: str, numbers: CNumbers) -> str:
     """Return a constant in C; reals are hexadecimal or short integers, hence exact.
 
-    Args:
-        x: Value; a real is rounded to the precision before, NaN and infinities become
-            macros; a whole number is taken modulo 2**bits, as an unsigned one.
-        kind: "real", "whole" or "truth".
-        numbers: Precision.
+    A real is rounded to the precision before, NaN and infinities become macros; a whole
+    number is taken modulo 2**bits, as an unsigned one. `kind`: real, whole or truth.
     """
     if kind == "truth":
         return "1" if x else "0"
@@ -68,16 +59,7 @@ def literal(x: Any, kind: str, numbers: CNumbers) -> str:
 
 
 class CInstructions:
-    """The statements of one C function; the counterpart of Instructions with one lane.
-
-    Args:
-        prefix: Prefix of the names of functions.
-        fused: Whether a multiply-add rounds once.
-        numbers: Precision.
-
-    Attributes:
-        lines: Statements written so far.
-    """
+    """The statements of one C function; counterpart of Instructions with one lane."""
 
     width = 1
 
@@ -92,25 +74,14 @@ class CInstructions:
         return {"real": self.real, "whole": self.whole, "truth": "int"}[kind]
 
     def new(self, expression: str, kind: str = "real") -> CValue:
-        """Append a constant variable with the value of a C expression; return it.
-
-        Args:
-            expression: The expression.
-            kind: "real", "whole" or "truth".
-        """
+        """Append a constant with the value of a C expression, real, whole or truth."""
         self.named += 1
         name = f"n{self.named}"
         self.lines.append(f"    const {self.type(kind)} {name} = {expression};")
         return CValue(self, kind, name)
 
     def call(self, name: str, kind: str, *arguments: CValue) -> CValue:
-        """Append the call of a helper function of this source; return its value.
-
-        Args:
-            name: Name of the function without prefix.
-            kind: Kind of its value: real, whole or truth.
-            arguments: Its arguments.
-        """
+        """Append the call of a helper, `name` without prefix; return its value."""
         values = ", ".join(x.name for x in arguments)
         return self.new(f"{self.prefix}_{name}({values})", kind)
 
@@ -128,57 +99,32 @@ class CInstructions:
         return self.call(f"fma{self.numbers.end}", "real", x, y, z)
 
     def intrinsic(self, name: str, x: CValue) -> CValue:
-        """Return the value of a function of a real number.
-
-        Args:
-            name: "fabs", a built-in of compilers, or "sqrt" or "floor" of this source.
-            x: Argument.
-        """
+        """Return fabs, built into compilers, or this source's sqrt or floor of x."""
         whose = "" if name == "fabs" else f"{self.prefix}_"
         return self.new(f"{whose}{name}{self.numbers.end}({x.name})")
 
     def select(self, c: CValue, a: Any, b: Any) -> CValue:
-        """Return a where the condition c holds, else b.
-
-        Args:
-            c: Condition.
-            a, b: CValues of one kind, or Python numbers, which get that kind (two
-                numbers: real).
-        """
+        """Return a where c holds, else b; numbers get the other's kind, or real."""
         like = a if isinstance(a, CValue) else b
         kind = like.kind if isinstance(like, CValue) else "real"
         a, b = self.lift(a, kind), self.lift(b, kind)
         return self.new(f"{c.name} ? {a.name} : {b.name}", kind)
 
     def horner(self, x: CValue, coefficients: tuple[float, ...]) -> CValue:
-        """Return a polynomial of x; coefficients in ascending powers of x.
-
-        There must be at least one coefficient, else IndexError.
-        """
+        """Return a polynomial of x; one or more coefficients, in ascending powers."""
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)
         return result
 
     def word(self, table: str, byte: CValue) -> CValue:
-        """Return four bytes of the table of 2/pi as a whole number, the first lowest.
-
-        Args:
-            table: Ignored: a source has only one.
-            byte: Index of the first byte, a whole number.
-        """
+        """Return four bytes of the table of 2/pi, the first, at `byte`, lowest."""
         del table  # a source has only one table
         return self.call("word", "whole", byte)
 
 
 class CValue:
-    """An expression of C; Python's operators append the statement of their result.
-
-    Args:
-        instructions: Statements that results are appended to.
-        kind: "real", "whole" or "truth".
-        name: Text of the expression.
-    """
+    """A C expression; Python's operators append the statement of their result."""
 
     __slots__ = ("instructions", "kind", "name")
 
@@ -226,12 +172,7 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return a condition; whole numbers are compared as signed ones.
-
-        Args:
-            how: lt, le, gt or eq, all false for NaN, or ne, true for NaN.
-            other: CValue, or a number of the kind of this value.
-        """
+        """Return lt, le, gt, eq or ne (true for NaN); whole numbers count as signed."""
         b = self.instructions
         a, other = self, b.lift(other, self.kind)
         if self.kind == "whole" and how not in ("eq", "ne"):
@@ -327,24 +268,13 @@ _COLUMNS = 13  # bytes of a table in each line
 
 
 class CFunctions:
-    """A writer of the helper functions that a source calls.
-
-    Args:
-        prefix: Prefix of their names.
-        is_fused: Whether a multiply-add rounds once.
-    """
+    """A writer of the helper functions that a source calls, named with a prefix."""
 
     def __init__(self, prefix: str, is_fused: bool) -> None:
         self.prefix, self.fused = prefix, is_fused
 
     def definitions(self, source: str) -> str:
-        """Return the C code of the helpers that a source calls, directly or not.
-
-        Definitions come before their uses; the text is empty if there are none.
-
-        Args:
-            source: C code that calls helpers by their names with prefix.
-        """
+        """Return the helpers a source calls, directly or not, each before its uses."""
         parts = self._parts()
         wanted: dict[str, None] = {}
         front = [source]

@@ -98,12 +98,7 @@ _NOT_FINITE = """static int P_not_finite(const REAL *x, int64_t n)
 
 
 class CSource(NamedTuple):
-    """C source of a Program.
-
-    Attributes:
-        text: The source.
-        scratch: Scratch memory of a call [bytes].
-    """
+    """C source (`text`) of a Program, and the scratch memory of a call [bytes]."""
 
     text: str
     scratch: int
@@ -114,15 +109,8 @@ def write_c(
 ) -> CSource:
     """Return a Program for one state as C99, with the scratch memory of a call [bytes].
 
-    Args:
-        program: Program that is exported.
-        interface: Its interface.
-        exact: Whether multiply-adds round once, for the bits of Python. Otherwise they
-            round twice: faster on processors without such an instruction.
-
-    Raises:
-        UnsupportedError: The Program calls others.
-        ValueError: An operation has no form in C.
+    With `exact`, multiply-adds round once, for the bits of Python. Otherwise they round
+    twice: faster on processors without such an instruction.
     """
     if program.graph.calls_programs():
         raise UnsupportedError(
@@ -224,16 +212,6 @@ def c_file(
     """Return the C source of a Program, and its interface with the memory it needs.
 
     The source includes PREFIX.h, the header of the interface.
-
-    Args:
-        program: Program that is exported.
-        interface: Its interface.
-        batch: Whether there is a function for rows; it computes them one by one.
-        exact: Whether multiply-adds round once.
-
-    Raises:
-        UnsupportedError: The Program calls others.
-        ValueError: An operation has no form in C.
     """
     written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT

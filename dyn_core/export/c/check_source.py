@@ -168,13 +168,8 @@ def check_source(x: Interface, batch: bool, exact: bool) -> str:
 
     The program prints what differs from Python, or "equal bits"; any NaN equals any
     other. It returns 1 for a header of other code, by the hashes, a wrong status, also
-    of a row, a wrong number of failed rows and, with `exact`, for a result with other
-    bits, also of a failed state; else 0.
-
-    Args:
-        x: Interface of the export, with the memory.
-        batch: Whether the function for rows is checked, too.
-        exact: Whether a difference of bits is an error; else it is only printed.
+    of a row (with `batch`), a wrong number of failed rows and, with `exact`, for a
+    result with other bits, also of a failed state; else 0.
     """
     inputs, outputs = x.sizes
     tables = []

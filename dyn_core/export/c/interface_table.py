@@ -91,10 +91,7 @@ def _port_values(port: PortInterface) -> list[Any]:
 
 
 def structures() -> str:
-    """Return the C types of table, ports and functions, equal in every header.
-
-    There is no guard against a second declaration: the caller writes it.
-    """
+    """Return the C types of table, ports, functions; equal in all headers, no guard."""
     lines = [
         "typedef int64_t (*dyn_run)(const void *const *in, void *const *out,"
         " void *scratch);",
@@ -116,13 +113,8 @@ def structures() -> str:
 def table_ir(interface: Interface, batch: bool, section: str) -> str:
     """Return the table as LLVM IR: the constant PREFIX_interface.
 
-    The functions that it refers to are declared.
-
-    Args:
-        interface: Interface of the export.
-        batch: Whether there is a function for rows.
-        section: Section of table and arrays, not of strings, which linkers drop if it
-            is unused; empty for the default section.
+    The functions that it refers to are declared. `section` is that of table and arrays,
+    not of strings, which linkers drop if it is unused; "" for the default section.
     """
     writer = _TableWriter(interface.prefix, section)
     port = [writer.ports(ports) for ports in (interface.inputs, interface.outputs)]
@@ -210,10 +202,6 @@ def table_c(interface: Interface, batch: bool) -> str:
 
     The source has the functions that the table refers to, and before it the types of
     the header (dyn_interface, dyn_port, ...).
-
-    Args:
-        interface: Interface of the export, with the memory.
-        batch: Whether there is a function for rows; else its pointer is null.
     """
     lines: list[str] = []
 

@@ -143,13 +143,7 @@ CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
 
 
 def cycle_row(name: str) -> tuple[str, Signature, Signature, Callable[..., Any]]:
-    """Return the row of CYCLES of a cycle.
-
-    It is (name of the law, Signature of the law, Signature of the cycle, algorithm).
-
-    Raises:
-        UnsupportedError: There is no such cycle.
-    """
+    """Return (law, Signature of the law, Signature of the cycle, algorithm)."""
     if not isinstance(name, str) or name not in CYCLES:
         known = ", ".join(CYCLES)
         raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
@@ -282,22 +276,7 @@ def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
 def cycle_of_options(
     name: str, model: Model, options: Mapping[str, Any]
 ) -> Program[Any]:
-    """Return the Program of a cycle whose rules and bounds are among other options.
-
-    Args:
-        name: One of CYCLES, see control_cycle.
-        model: Robot; joints of one coordinate each.
-        options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
-            limits (or effort_limits.JOINT of each), wrap and options of control_cycle.
-
-    Raises:
-        UnsupportedError: `name` is unknown, the robot has driven joints, or an option
-            of build is not valid.
-        SettingError: A joint has several coordinates or no effort limit, or a rule,
-            bound or limit is not valid; else as control_cycle.
-        ModelError: `wrap` has an unknown joint, as in control_cycle.
-        CompileError: LLVM failed.
-    """
+    """Return the Program of a cycle with rules and bounds as of cycle_settings."""
     rules, bounds, states, rest = cycle_settings(options)
     check_options(name, rest)
     return control_cycle(
@@ -310,19 +289,8 @@ def cycle_settings(
 ) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
     """Return Rules, Bounds and StateBounds made of some options, and the other options.
 
-    Attributes that are not among the options have their defaults. Options called
-    effort_limits.JOINT become entries of the option `limits`.
-
-    Args:
-        options: Attributes of Rules, Bounds and StateBounds by name, and others, except
-            name, model, rules, bounds and state_bounds; not changed.
-
-    Returns:
-        Rules, Bounds, StateBounds, and a dict of the other options.
-
-    Raises:
-        SettingError: A rule or bound, or the name of another option, is not valid; or
-            `options` is no mapping.
+    Options called effort_limits.JOINT become entries of `limits`; others that are
+    attributes of these three are used by name.
     """
     rest = named_settings("options", options)
     limits = {k: rest.pop(k) for k in [*rest] if k.startswith(LIMIT)}
@@ -386,9 +354,6 @@ def state_places(nv: int) -> dict[str, slice]:
     Single numbers come first, in the order of STATE_NUMBERS, each as a slice of length
     1, then the joint vectors q, qd, sent, last_good and slewed (STATE_VECTORS), of nv
     numbers each. The variables of a tool are behind them, and not included.
-
-    Args:
-        nv: Number of velocity coordinates.
     """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)

@@ -123,14 +123,7 @@ class Cycle:
 
     Attributes with the names in STATE_NUMBERS and STATE_VECTORS begin with the values
     in `state` and become those of `state_next`, so that an object serves one call of
-    `run`.
-
-    Args:
-        model: Robot, joints of one coordinate each.
-        settings: Constants of the cycle.
-        weight: Function (q, qd, gains) that returns the effort of gravity compensation
-            with damping.
-        now: Inputs.
+    `run`. weight(q, qd, gains) is the effort of gravity compensation with damping.
     """
 
     heard: Any
@@ -183,17 +176,12 @@ class Cycle:
     def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
         """Return effort, next state and report; to be called once.
 
-        Args:
-            tau: Effort of the law (nv).
-            finite: Condition that the effort and the inputs of the law are finite.
-            error: Displacement from position to reference (nv), for the envelope.
-
-        Returns:
-            Effort (nv), finite and within the limits; state of the next cycle (flat);
-            and report (5,): number of the status (0 drives, 1 waits, 2 refused, 3 kept,
-            4 stale, 5 bridges, 6 stopped), number of the fault that stopped the robot,
-            see fault_names (0: none), its value, its bound, and 1 if the law's effort
-            was beyond an effort limit (not the slew rate), else 0.
+        The effort, (nv,), is finite and within the limits, the state flat. The report,
+        (5,), is: number of the status (0 drives, 1 waits, 2 refused, 3 kept, 4 stale, 5
+        bridges, 6 stopped), number of the fault that stopped the robot, see fault_names
+        (0: none), its value, its bound, and 1 if the law's effort `tau` was beyond an
+        effort limit (not the slew rate), else 0. `finite`: tau and the inputs of the
+        law are finite; `error`, (nv,), leads from position to reference.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
@@ -546,12 +534,7 @@ def _place(cycle: Cycle, name: str) -> float:
 
 
 def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
-    """Return the displacement from q to q_next, (nv,), of joints of one coordinate.
-
-    Args:
-        q, q_next: Positions, (nv,).
-        wrapped: By joint, whether the difference is wrapped to [-pi, pi).
-    """
+    """Return the displacement (nv,) from q to q_next, in [-pi, pi) where `wrapped`."""
     change = [b - a for a, b in zip(q, q_next, strict=True)]
     return Vector(
         x - floor((x + math.pi) / (2 * math.pi)) * (2 * math.pi) if turns else x

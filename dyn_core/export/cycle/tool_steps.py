@@ -76,7 +76,9 @@ class ToolCycle(Cycle):
 
     The constructor receives the targets and advances the reference. Then the law is
     called with `law_inputs`, and `led` with the effort of the law. Targets have the
-    numbers k = 0 (pose), 1 (twist), 2 (wrench) and 3 (stiffness).
+    numbers k = 0 (pose), 1 (twist), 2 (wrench) and 3 (stiffness). Its argument `tool`
+    has the other inputs of CARTESIAN_CYCLE by name; `poses` returns for q the pose of
+    the tool, a list of one (4, 4).
 
     Attributes:
         v, f: Velocity [angular; linear] and wrench [moment; force] of the reference in
@@ -85,11 +87,6 @@ class ToolCycle(Cycle):
         answers: Index in ANSWERS for each target: 0 no news, 1 used, or the reason of
             its refusal: 2 no law acts, 3 not finite, 4 not valid, 5 too far.
         apart: Angle [rad] and distance [m] of a new pose from the reference.
-
-    Args:
-        model, settings, weight, now: As for Cycle.
-        tool: Other inputs of CARTESIAN_CYCLE, by name.
-        poses: Function of q that returns the pose of the tool, a list of one (4, 4).
     """
 
     leads: Any
@@ -283,8 +280,8 @@ class ToolCycle(Cycle):
 
         The pose (7,) is position [m] and quaternion x, y, z, w in the base. The
         stiffness is (6, 6), v_ref and f_ref are (6,), angular first, in the axes of the
-        base if settings.aligned, else of the tool; q and q_rest are (nv,). All are
-        valid numbers where the law does not act, so that it raises nothing.
+        base if settings.aligned, else of the tool. All are valid numbers where the law
+        does not act, so that it raises nothing.
         """
         q = where(self.acts, Vector(self.q_now), self.zero)
         whole = absolute(self.turn @ self.turn - 1.0) <= UNIT
@@ -299,11 +296,7 @@ class ToolCycle(Cycle):
         """Return effort, next state, report and answers; to be called once.
 
         The next state has the variables of Cycle, then those of TOOL_STATE and the rest
-        posture. The answers are `answers`, (4,), then `apart`, (2,).
-
-        Args:
-            tau: Effort of the law (nv).
-            finite: Condition that it, and the inputs of the law, are finite.
+        posture; the answers are `answers`, (4,), and `apart`, (2,). `finite`: see run.
         """
         effort, state, report = self.run(tau, finite, self.zero)
         rows = [getattr(self, name) for name, _ in self.names]

@@ -40,11 +40,8 @@ class GpuInterface:
 
     Attributes:
         name: Name of solver and robot.
-        entry: Name of the kernel.
         arch: Minimum GPU architecture, such as sm_90.
-        dtype: Type of inputs and outputs: float64 or float32.
         layout: "entries" or "states".
-        inputs, outputs: Ports, in the order of the arguments.
         checked: Whether the kernel writes a status (int32, one for each state): 0, or
             the number of the failed condition, with NaN in that state's outputs. If
             not, its address is never read.

@@ -57,15 +57,8 @@ class StatePorts:
     """Flat inputs or outputs of one state; entries are not contiguous in general.
 
     Methods that return an address or a distance append the code that computes it.
-
-    Args:
-        table: Name of the pointer to the table in LLVM IR.
-        sizes: Number of values of each port.
-        by_entries: Whether equal entries of all states are adjacent.
-
-    Attributes:
-        count: Number of ports.
-        places: (port, index in the port) of each flat value.
+    `by_entries`: equal entries of all states are adjacent; `places`: (port, index in
+    the port) of each flat value.
     """
 
     def __init__(self, table: str, sizes: Sequence[int], by_entries: bool) -> None:
@@ -74,19 +67,11 @@ class StatePorts:
         self.places = [(p, k) for p, size in enumerate(sizes) for k in range(size)]
 
     def base(self, code: FunctionCode, port: int) -> str:
-        """Return the address of a port's first entry at this state, a name in LLVM IR.
-
-        Args:
-            code: Function that is written.
-            port: Index of the port.
-        """
+        """Return the address in LLVM IR of a port's first entry at this state."""
         return self._entry(code, port, GLOBAL)
 
     def step(self, code: FunctionCode) -> str:
-        """Return the distance between adjacent entries of a state, counted in numbers.
-
-        It is "1" in the layout by states, else a name in LLVM IR.
-        """
+        """Return the distance of adjacent entries of a state in numbers, or "1"."""
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
@@ -100,10 +85,7 @@ class StatePorts:
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer (a name in LLVM IR) and alignment [bytes] of flat value k.
-
-        It is a generic pointer; its code is appended to `code` at each call.
-        """
+        """Return generic pointer and alignment [bytes] of flat value k, by new code."""
         port, index = self.places[k]
         pointer = self.base(code, port)
         if index:
@@ -135,14 +117,9 @@ class StateTables(ValueTables):
         pairs: Sequence[tuple[int, int]],
         to: Place,
     ) -> None:
-        """Append code that copies values.
+        """Append code that copies values; `pairs` are (index in start, index in to).
 
         To StatePorts it is one call for each port; for other memory see ValueTables.
-
-        Args:
-            code: Function that is written.
-            start, to: Source and target.
-            pairs: (index in source, index in target) of each value.
         """
         if not isinstance(to, StatePorts):
             super().copy(code, start, pairs, to)
@@ -157,16 +134,9 @@ class StateTables(ValueTables):
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
     ) -> bool:
-        """Append code that sets values to zero; return whether it did.
+        """Append code that sets values of these indices to zero; return whether it did.
 
-        Nothing is appended for fewer than 2000 values, and for memory other than
-        StatePorts.
-
-        Args:
-            code: Function that is written.
-            to: Memory of the values.
-            numbers: Indices of the values that become zero.
-            count: Ignored.
+        Nothing is appended for fewer than 2000 values, and except to StatePorts.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False
@@ -198,11 +168,7 @@ class StateTables(ValueTables):
         code.lines.append(f"  call void @spread({arguments})")
 
     def definitions(self) -> list[str]:
-        """Return the lines of the copy functions; [] if there are no tables.
-
-        They are @copy_pairs, and @spread if there is a table for it. The tables
-        themselves are not among them; they are in `head`.
-        """
+        """Return the lines of the copy functions; their tables are in `head`."""
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
             return lines
@@ -238,13 +204,9 @@ end:
 
 @dataclass(frozen=True)
 class GpuIR:
-    """LLVM IR of one kernel for GPUs.
+    """LLVM IR of one kernel for GPUs; `steps` of a state count those in a loop once.
 
-    Attributes:
-        ir: The module.
-        memory: Memory of a thread that it declares [bytes]; with inlined functions,
-            most of it becomes registers.
-        steps: Number of operations of a state; operations in a loop are counted once.
+    `memory` of a thread [bytes]; with inlined functions most becomes registers.
     """
 
     ir: str
@@ -261,18 +223,9 @@ def gpu_kernel(
     by_entries: bool = True,
     inline: bool = True,
 ) -> GpuIR:
-    """Return the kernel of a Graph as LLVM IR, with its memory [bytes] and its steps.
+    """Return the kernel of a Graph (without calls of Programs) as LLVM IR.
 
-    Args:
-        name: Name of the kernel.
-        graph: Graph without calls of Programs.
-        inputs, outputs: Sizes of the ports.
-        width: 1 for float64, Lanes(1) for float32.
-        by_entries: Whether the layout is "entries"; see StatePorts.
-        inline: Whether its functions are inlined into one.
-
-    Raises:
-        ValueError: An operation has no machine form.
+    `inputs`, `outputs`: sizes of the ports; `width`: 1 or, for float32, Lanes(1).
     """
     emitter = Emitter(width, fused=True, pack=1)
     emitter.tables = StateTables(width)

@@ -46,17 +46,7 @@ def target(arch: str) -> Any:
 
 
 def optimised(ir: str, arch: str) -> str:
-    """Return LLVM IR after inlining and passes that turn memory into registers.
-
-    Args:
-        ir: Module.
-        arch: GPU architecture, such as sm_90.
-
-    Raises:
-        CompileError: LLVM rejects the module.
-        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
-            generator.
-    """
+    """Return LLVM IR after inlining and passes that turn memory into registers."""
     import llvmlite.binding as llvm
 
     machine = target(arch)
@@ -78,17 +68,7 @@ def optimised(ir: str, arch: str) -> str:
 
 
 def emit(ir: str, arch: str) -> str:
-    """Return the PTX of an optimised module.
-
-    Args:
-        ir: Module, as returned by `optimised`.
-        arch: GPU architecture, such as sm_90.
-
-    Raises:
-        CompileError: LLVM rejects the module.
-        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
-            generator.
-    """
+    """Return the PTX of a module that `optimised` returned."""
     machine = target(arch)
     with compiler._lock:
         return str(machine.emit_assembly(_parsed(ir)))

@@ -15,15 +15,7 @@ _REALS = {
 
 
 def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
-    """Return the LLVM IR of the exported functions, without kernels and table.
-
-    They are PREFIX and, with `batch`, PREFIX_batch; the kernels are only declared.
-
-    Args:
-        interface: Interface of the export.
-        kernels: Kernels that are called.
-        batch: Whether there is a function for rows.
-    """
+    """Return the LLVM IR of PREFIX and PREFIX_batch; kernels are only declared."""
     prefix, sizes = interface.prefix, interface.sizes
     settles = kernels.checked or interface.finite
     parts = ["declare i64 @scalar(ptr, ptr, ptr)"]
@@ -53,10 +45,7 @@ def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
 
 
 def batch_scratch(interface: Interface, kernels: Kernels) -> int:
-    """Return the size of the scratch memory of PREFIX_batch [bytes].
-
-    It has the scratch of the kernels, then one set of pointer tables, see _tables.
-    """
+    """Return the scratch of PREFIX_batch [bytes]: that of the kernels, then _tables."""
     return max(kernels.batch_scratch, _tables(kernels) + 8 * len(interface.ports))
 
 

@@ -105,11 +105,6 @@ def portable(ir: str, target: Target, *roots: str) -> str:
     memset becomes a function of the module, as do multiply-add and floor where the
     target has no instruction for them. Its functions do not unwind, so that no target
     needs tables for that. Other calls of libm would remain; kernels have none.
-
-    Args:
-        ir: Module.
-        target: Target of the code.
-        roots: Names of functions, with @; unknown ones are ignored.
     """
     if not target.fused:
         ir = with_exact_fma(ir)

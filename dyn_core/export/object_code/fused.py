@@ -40,16 +40,11 @@ _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 
 
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return the condition that x y + z needs no scaling.
+    """Return the condition, of the generated code, that x y + z needs no scaling.
 
-    It holds if 2**-960 < |x y| < 2**990, and |x|, |y| and |z| are below 2**990; z may
-    be zero. This is a condition of the generated code, as are all results of such
-    functions here.
-
-    Args:
-        b: Instructions or CInstructions, which the expressions are appended to;
-            likewise in all functions of this file.
-        x, y, z: Values of b, float64.
+    It holds if 2**-960 < |x y| < 2**990, and |x|, |y| and |z| are below 2**990. Here as
+    in all functions of this file, `b`, Instructions or CInstructions, gets the
+    expressions; numbers are values of b, float64.
     """
     product = b.intrinsic("fabs", x * y)
     result = product.compare("gt", _LEAST) & product.compare("lt", _MOST)
@@ -59,11 +54,7 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
-    """Return two numbers whose rounded sum is x y + z, rounded once.
-
-    Only for numbers that are ordinary, see is_ordinary. b: Instructions or
-    CInstructions, which are extended; x, y, z: values of b, float64.
-    """
+    """Return two numbers whose rounded sum is fma(x, y, z), for ordinary numbers."""
     product, rest = _product(x, y)
     high, low = _sum(z, rest)
     total, less = _sum(product, high)
@@ -71,10 +62,7 @@ def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 
 def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z, rounded once, for any numbers, also zeros, infinities and NaN.
-
-    b: Instructions or CInstructions, which are extended; x, y, z: values of b, float64.
-    """
+    """Return x y + z, rounded once, for any numbers, also zeros, infinities and NaN."""
     (x1, kx), (y1, ky), (z1, kz) = (_normal(b, number) for number in (x, y, z))
     z1 = b.select(z.compare("eq", 0.0), z, z1)
     power = kx + ky
@@ -100,14 +88,7 @@ def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z of float32 numbers in float64, rounded to odd.
-
-    Rounding the result to float32 is then correct.
-
-    Args:
-        b: Instructions or CInstructions, which the expressions are appended to.
-        x, y, z: Values of b: float64 numbers that are exact in float32.
-    """
+    """Return x y + z of float32 numbers, rounded to odd, to round right to float32."""
     return _odd_sum(b, x * y, z)
 
 
@@ -199,12 +180,7 @@ def _least(b: Any, k: Any, other: Any) -> Any:
 
 
 def with_exact_fma(ir: str) -> str:
-    """Return LLVM IR in which functions of this file replace the intrinsic fma.
-
-    They are added as @exact_fma_f64, @exact_fma_v4f64 and so on.
-
-    A module that does not call the intrinsic is returned unchanged.
-    """
+    """Return LLVM IR with @exact_fma_f64, @exact_fma_v4f64, ... in place of fma."""
     widths = _widths(_FMA, ir)
     if not widths:
         return ir
@@ -218,12 +194,7 @@ def with_exact_fma(ir: str) -> str:
 
 
 def with_own_floor(ir: str) -> str:
-    """Return LLVM IR in which functions of this file replace the intrinsic floor.
-
-    They are added as @own_floor_f64, @own_floor_v4f64 and so on.
-
-    A module that does not call the intrinsic is returned unchanged.
-    """
+    """Return LLVM IR with @own_floor_f64, @own_floor_v4f64, ... in place of floor."""
     widths = _widths(_FLOOR, ir)
     if not widths:
         return ir

@@ -12,10 +12,7 @@ from dyn_core.errors import CompileError
 
 
 def c_compiler() -> list[str]:
-    """Return the command of the C compiler: the words of $CC, or ["cc"] without any.
-
-    It need not exist; `link` checks it. ValueError if $CC has an open quote.
-    """
+    """Return the words of $CC, or ["cc"] without any; `link` checks that it exists."""
     return shlex.split(os.environ.get("CC", "")) or ["cc"]
 
 

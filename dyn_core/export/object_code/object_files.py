@@ -32,7 +32,6 @@ class ObjectFile:
     """Machine code of a Program for a target.
 
     Attributes:
-        data: Content of the file.
         interface: Interface with the memory that this code needs.
         code: Size of the instructions [bytes].
         constants: Size of numbers and of the interface table [bytes].
@@ -55,20 +54,10 @@ def compile_object(
     batch: bool = False,
     exact: bool = True,
 ) -> ObjectFile:
-    """Return a Program as an object file.
+    """Return a Program as an object file; its interface also has the memory.
 
-    Args:
-        program: Program to be compiled.
-        interface: Its interface; the result's interface also has the memory.
-        target: Target of the code.
-        batch: Whether there is a function for rows.
-        exact: Whether multiply-adds round once if the target has no instruction; no
-            effect if it has one.
-
-    Raises:
-        UnsupportedError: The target does not support the dtype in hardware.
-        ValueError: An operation has no machine form.
-        CompileError: LLVM rejects the code.
+    `exact` matters if the target lacks a multiply-add instruction: whether it rounds
+    once. A dtype that the target lacks in hardware is refused.
     """
     if interface.dtype not in target.dtypes:
         raise UnsupportedError(
@@ -184,8 +173,7 @@ class ElfSection(NamedTuple):
     """One section of an object.
 
     Attributes:
-        name: Its name.
-        kind: Type: 1 for program data, 2 for symbols, 8 for memory without content.
+        kind: 1 for program data, 2 for symbols, 8 for memory without content.
         flags: 2 if it is loaded into memory, 4 if it is code.
         offset, size: Position and size of its content in the file [bytes].
         header: Position of its header in the file [bytes].
@@ -202,11 +190,7 @@ class ElfSection(NamedTuple):
 
 
 def sections(data: bytes) -> list[ElfSection]:
-    """Return the sections of an object, in the order of the file.
-
-    Args:
-        data: Content of a little-endian ELF file, of 32 or 64 bits; not checked.
-    """
+    """Return the sections of a little-endian ELF object (unchecked), 32 or 64 bits."""
     wide = data[4] == 2
     start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
     step, count, names = struct.unpack_from("<HHH", data, 58 if wide else 46)
@@ -227,11 +211,7 @@ def _text(data: bytes, start: int) -> str:
 
 
 def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
-    """Yield (name, whether defined here, whether global) of each symbol with a name.
-
-    Args:
-        data: Content of a little-endian ELF file; not checked.
-    """
+    """Yield (name, whether defined here, whether global) of each named symbol."""
     wide, every = data[4] == 2, sections(data)
     for section in every:
         if section.kind != 2:
@@ -252,8 +232,7 @@ def with_hard_float(data: bytes) -> bytes:
 
     Linkers refuse to combine objects of different conventions. LLVM leaves the
     attribute out; the exported functions have pointers and integers as arguments only,
-    so they are the same in both conventions. Raises StopIteration if the object has no
-    section .ARM.attributes.
+    so they are the same in both conventions.
 
     Source: ELF for the Arm Architecture and Addenda to the ABI for the Arm Architecture
     (Arm Ltd., 2023), build attributes.

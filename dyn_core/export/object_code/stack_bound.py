@@ -26,24 +26,16 @@ _ROOM = re.compile(r"alloca \[?(\d*)")
 
 
 class StackFrame(NamedTuple):
-    """The stack frame of a function.
-
-    Attributes:
-        size: Bytes of its own.
-        calls: Names in its text, including the names of the functions it calls.
-    """
+    """A function: bytes of its stack frame, and names in its text, also of callees."""
 
     size: int
     calls: frozenset[str]
 
 
 def stack_of_c(text: str, entries: Sequence[str]) -> int:
-    """Return an upper bound of the stack of some functions of a C source [bytes].
+    """Return an upper bound of the stack of `entries` of a C source [bytes].
 
-    Args:
-        text: The source; functions that it does not define count as 0. Of several
-            definitions of a function the largest counts.
-        entries: Names of the functions that callers use.
+    Functions not defined there count as 0, of several definitions the largest.
     """
     frames: dict[str, StackFrame] = {}
     for name, arguments, body in _C.findall(text):
@@ -68,12 +60,10 @@ def _declared(body: str) -> Iterator[int]:
 
 
 def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
-    """Return an upper bound of the stack of functions of LLVM IR modules [bytes].
+    """Return an upper bound of the stack of `entries` of the first module [bytes].
 
-    Args:
-        modules: The first one calls @scalar and @batch of the others, which share no
-            other function.
-        entries: Names of functions of the first; one that it lacks counts as 0.
+    The first one, of LLVM IR, calls @scalar and @batch of the others, which share no
+    other function. A missing entry counts as 0.
     """
     first, *others = map(_frames, modules)
     for frames in others:

@@ -33,7 +33,6 @@ class WasmSymbol(NamedTuple):
 
     Attributes:
         name: Its name; empty for a function that is imported under the import's name.
-        kind: 0 or 1.
         defined, shared: Whether the object defines it, and whether it is global.
         number: Index of the function, or of the data segment.
         offset: Offset in that segment [bytes]; 0 for a function.
@@ -109,14 +108,7 @@ def _text(name: str) -> bytes:
 
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, name (empty unless custom) and content of each section, in order.
-
-    The content of a custom section is without its name.
-
-    Args:
-        data: Content of a WebAssembly file; the first eight bytes are not checked, nor
-            whether the last section is complete.
-    """
+    """Yield number, name ("" unless custom) and content after it of each section."""
     reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
         kind = reader.byte()
@@ -130,14 +122,7 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 def symbols(data: bytes) -> list[WasmSymbol]:
-    """Return the functions and constants that an object defines or imports, in order.
-
-    Args:
-        data: Content of an object file.
-
-    Raises:
-        StopIteration: The object has no section "linking".
-    """
+    """Return functions and constants that an object defines or imports, in order."""
     content = next(x for _, name, x in sections(data) if name == "linking")
     reader, every = _WasmReader(content), list[WasmSymbol]()
     reader.number()  # version
@@ -207,13 +192,6 @@ def module(data: bytes) -> bytes:
     """Return the stand-alone module of an object; see the head of this file.
 
     It exports its memory, __heap_base, and the global functions and constants.
-
-    Args:
-        data: Content of an object file.
-
-    Raises:
-        CompileError: The object calls functions that it does not define.
-        StopIteration: The object has no section "linking".
     """
     missing = _missing(data)
     if missing:

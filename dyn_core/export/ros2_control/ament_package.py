@@ -30,18 +30,10 @@ _PLACE = re.compile(r"@(\w+)@")
 
 
 class AmentPackage:
-    """The files of a package, which are collected and then written at once.
+    """The files of a package, collected in `contents` by name, then written at once.
 
-    Attributes:
-        folder: Folder of the package.
-        name: Name of the package, the last part of its folder.
-        model: Robot.
-        contents: Files by name.
-        interfaces: Interfaces of the kernels, in the order in which they were added.
-
-    Raises:
-        SettingError: The name is not valid for a package.
-        UnsupportedError: A joint has several coordinates, or the base floats.
+    Joints must be of one coordinate, the base fixed. `interfaces` are those of the
+    kernels in the order of add_kernel.
     """
 
     def __init__(self, folder: str | os.PathLike[str], model: Model) -> None:
@@ -64,17 +56,7 @@ class AmentPackage:
         self.interfaces: list[Interface] = []
 
     def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
-        """Add the C code of a Program, named PACKAGE_SUFFIX.
-
-        Source and header are added to `contents` in src, check and test vector in test,
-        and the interface to `interfaces`.
-
-        Raises:
-            UnsupportedError: The Program is not of engine native or calls others, or
-                the name is no C identifier or reserved.
-            CompileError: The kernel, which solves the test vector, cannot be compiled.
-            ValueError: An operation of the Program has no form in C.
-        """
+        """Add the C code of a Program, PACKAGE_SUFFIX, and its interface."""
         files, interface = source_files(program, f"{self.name}_{suffix}")
         self.interfaces.append(interface)
         for name, data in files.items():
@@ -86,13 +68,7 @@ class AmentPackage:
     ) -> dict[str, str]:
         """Return the texts of the templates that all packages have, by name.
 
-        Raises IndexError if no kernel has been added.
-
-        Args:
-            about: Meaning of the package, a noun phrase.
-            base: Base class of the plugin, which is in the first package of `depends`.
-            depends: Packages that it is built with.
-            runs: Packages that it runs with besides.
+        `about` is a noun phrase; the first of `depends` has the plugin's class `base`.
         """
         model, library = self.model, self.interfaces[0].library
         names = model.joint_names
@@ -124,14 +100,7 @@ class AmentPackage:
         }
 
     def fill(self, templates: Mapping[str, str], values: Mapping[str, str]) -> None:
-        """Add files to `contents` from templates, each @name@ replaced by its value.
-
-        Raises KeyError if a name has no value.
-
-        Args:
-            templates: Name of the template, without .in, by name of the file.
-            values: Texts by name.
-        """
+        """Add files to `contents` from .in templates, @name@ replaced by its value."""
         for name, template in templates.items():
             place = resources.files(__package__) / "templates" / f"{template}.in"
             text = place.read_text(encoding="utf-8")
@@ -139,14 +108,10 @@ class AmentPackage:
             self.contents[name] = filled.encode()
 
     def write(self) -> tuple[Path, ...]:
-        """Write the files and a manifest of their digests, NAME.json; return the paths.
+        """Write the files, then NAME.json with their digests; return all paths.
 
-        The manifest comes last, and is among the paths. Missing folders are made.
-        Unchanged files of an earlier export that are no longer among them are removed.
-
-        Raises:
-            SettingError: A file of one of these names is of no export, or was changed
-                since: none is written; or the folder cannot be written.
+        Unchanged files of an earlier export that are no longer among them are removed;
+        other files of their names are refused, and none is written.
         """
         digests = {k: hashlib.sha256(v).hexdigest() for k, v in self.contents.items()}
         facts = {"format": FORMAT, "license": LICENSE, "form": FORM, "files": digests}
@@ -157,10 +122,7 @@ class AmentPackage:
 
 
 def xml_attribute(text: str) -> str:
-    """Return text escaped for an element or an attribute of XML.
-
-    Invisible characters are replaced by underscores.
-    """
+    """Return text escaped for XML; invisible characters become underscores."""
     element = ElementTree.Element("x", {"x": text})
     return xml_text(element).removeprefix('<x x="').removesuffix('" />')
 
@@ -168,16 +130,9 @@ def xml_attribute(text: str) -> str:
 def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
     """Return a URDF with a hardware component in place of its <ros2_control> elements.
 
-    Each joint of model.joint_names has the command effort and the states position,
-    velocity and effort, which begin at model.start(), 0 and 0.
-
-    Args:
-        urdf: Text of the robot.
-        model: The same robot; joints of one coordinate each, else ValueError.
-        plugin: Name of the component's class.
-
-    Raises:
-        ModelError: The text is not a URDF.
+    Each joint, of one coordinate, has the command effort and the states position,
+    velocity and effort, which begin at model.start(), 0 and 0. `plugin` names the
+    component's class.
     """
     try:
         robot = ElementTree.fromstring(urdf)

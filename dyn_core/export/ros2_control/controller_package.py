@@ -115,31 +115,21 @@ def controller_package(
 ) -> tuple[Path, ...]:
     """Write a package of ament_cmake whose controller is an exported cycle.
 
+    Returns the paths of its files; those of an earlier export are replaced if nobody
+    changed them.
+
     Args:
-        law: computed_torque, joint_impedance, gravity_compensation,
-            cartesian_impedance or operational_space (LAWS), any of these with _cycle
-            behind it, or cartesian (TOOL).
+        law: computed_torque, joint_impedance, gravity_compensation, cartesian_impedance
+            or operational_space (LAWS), any of these with _cycle behind it, or
+            cartesian (TOOL).
         model: Robot; joints of one coordinate each.
-        folder: Folder of the package; its last part is the name of the package. Files
-            of an earlier export are replaced if nobody changed them.
+        folder: Folder of the package; its last part is the name of the package.
         urdf: Text of the robot's URDF, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle
             except inputs, and update_rate, the rate that the package is made for, whole
             from 1 to 100000, by default 1000 [Hz], and payload_link, the link whose
             payload can change while the controller runs. Of cartesian also
             cartesian_control, the law, by default cartesian_impedance.
-
-    Returns:
-        Paths of the files that were written.
-
-    Raises:
-        UnsupportedError: `law` is unknown, the robot has a floating base or a joint of
-            several coordinates, or as in control_cycle.
-        SettingError: A name or an option is not valid, or the folder cannot be written
-            or has other files of these names.
-        ModelError: The robot is not a URDF, or has no link payload_link, or as in
-            control_cycle.
-        CompileError: A kernel cannot be compiled.
     """
     package, rest = AmentPackage(folder, model), named_settings("options", options)
     if law == TOOL:

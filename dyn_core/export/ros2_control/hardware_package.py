@@ -40,29 +40,17 @@ def hardware_package(
 ) -> tuple[Path, ...]:
     """Write a package of ament_cmake whose hardware component simulates a robot.
 
+    Returns the paths of its files; those of an earlier export are replaced if nobody
+    changed them.
+
     Args:
         stepper: Name of a solver of STEP.
         model: Robot; joints of one coordinate each.
-        folder: Folder of the package; its last part is the name of the package. Files
-            of an earlier export are replaced if nobody changed them.
+        folder: Folder of the package; its last part is the name of the package.
         urdf: Text of the robot's URDF.
         options: Options of the solver, except inputs and dtype, which the hardware
             component fixes; and max_step, the longest step in time, from 1e-6 to 0.1,
             by default 1e-3 [s].
-
-    Returns:
-        Paths of the files that were written.
-
-    Raises:
-        UnsupportedError: The robot has a floating base or a joint of several
-            coordinates, or the solver does not support the robot or an option.
-        SettingError: A name or an option is not valid, a joint has no effort limit, or
-            the folder cannot be written or has other files of these names.
-        ModelError: The robot is not a URDF.
-        SolverNotFound: No solver is called `stepper`.
-        SignatureError: The solver solves another problem than STEP.
-        PluginError: Two plugins offer the name `stepper`.
-        CompileError: A kernel cannot be compiled.
     """
     package, rest = AmentPackage(folder, model), named_settings("options", options)
     step = rest.pop("max_step", SHORT)

@@ -42,10 +42,7 @@ LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time
 
 
 def cpp_number(x: float) -> str:
-    """Return a number as an expression of C++ with the same bits.
-
-    Infinities become HUGE_VAL and -HUGE_VAL, NaN becomes NAN.
-    """
+    """Return a number in C++ with the same bits; also ±HUGE_VAL and NAN."""
     form = repr(float(x))
     return {"inf": "HUGE_VAL", "-inf": "-HUGE_VAL", "nan": "NAN"}.get(form, form)
 
@@ -65,19 +62,9 @@ def fixed_values(
 ) -> list[tuple[Field, Any]]:
     """Return the Fields whose values are constants of a package, with these values.
 
-    The order is: rules, envelope, payload, tool, effort limits, wrapped joints.
-
-    Args:
-        model: Robot.
-        rules, bounds, states: Settings of the cycle.
-        options: Its options effort_slew, limits and wrap, and those of a tool, as far
-            as they are chosen; other Fields have their defaults.
-        payload_link: Link that may carry a payload; then payload.link is the only
-            constant of the payload. Empty: none, and all its Fields are constants.
-
-    Raises:
-        SettingError: An effort limit or effort_slew is invalid, or a limit is missing.
-        ModelError: `wrap` is not valid, as in control_cycle.
+    The order is: rules, envelope, payload, tool, effort limits, wrapped joints. With a
+    payload_link, payload.link is the only constant of the payload; else all its Fields
+    are. Options of the cycle that are missing have the defaults of their Fields.
     """
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}
@@ -117,15 +104,9 @@ def live_values(
 ) -> list[tuple[Field, Any]]:
     """Return the Fields that are no constants of a package, with their first values.
 
-    These are gains, sensors, payload and tool with their defaults, then rules.
-
-    Args:
-        model: Robot.
-        tracks: Whether the law follows a reference; else only the gains d act.
-        rules: Rules; on_stale, on_violation, on_collision, on_estop and stop_time are
-            used.
-        payload_link: Link that may carry a payload; empty: none.
-        tool: Whether the law leads a tool.
+    These are gains (of a law that does not track, only the gains d act), sensors,
+    payload (if there is a payload_link) and tool with their defaults, then the rules
+    on_stale, on_violation, on_collision, on_estop and stop_time.
     """
     keys = ("p", "d") if tracks else ("d",)
     fields = gain_fields(model.joint_names)

@@ -14,13 +14,7 @@ FLOOR = 1e-14  # relative size of eigenvalues below which they are rounding erro
 
 
 class Spread(NamedTuple):
-    """Smooth upper bound of the logarithm of a condition number.
-
-    Attributes:
-        value: Value of the bound.
-        slope: Gradient by the entries of the rows; same shape.
-        condition: Condition number itself.
-    """
+    """Smooth upper bound of a condition number's logarithm, and `slope` by the rows."""
 
     value: float
     slope: np.ndarray
@@ -33,9 +27,6 @@ def condition_number(rows: np.ndarray) -> float:
         largest / smallest singular value of Y diag(1 / |Y_k|)
 
     It is infinite if a column or the smallest singular value is zero, and for NaN.
-
-    Args:
-        rows: Y, (rows, columns), with at least as many rows as columns.
     """
     lengths = np.linalg.norm(rows, axis=0)
     if not (lengths > 0).all():
@@ -47,14 +38,8 @@ def condition_number(rows: np.ndarray) -> float:
 def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
     """Return the name of the joint whose parameters are hardest to distinguish.
 
-    It has the largest share of the right singular vector for the smallest singular
-    value of the rows, columns scaled to unit length; bodies that follow a joint count
-    as its own.
-
-    Args:
-        model: Robot.
-        base: Base parameters of the robot.
-        rows: Rows of their regressor, columns not scaled, (rows, columns).
+    It, with bodies that follow it, has the largest share of the right singular vector
+    for the smallest singular value of the rows with columns scaled to unit length.
     """
     lengths = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
     last = np.linalg.svd(rows / lengths, full_matrices=False)[2][-1]
@@ -68,13 +53,9 @@ def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
 
 
 def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return condition numbers and mean logarithms of column lengths, (motions,) each.
+    """Return condition numbers and levels of rows (motions, rows, columns), by motion.
 
-    Columns are scaled to unit length for the condition numbers, which are computed from
-    Gram matrices, and limited to about 1e7. The second result is as in `level`.
-
-    Args:
-        rows: Regressor rows, (motions, rows, columns).
+    The first are of columns of unit length, by Gram matrices, and at most about 1e7.
     """
     gram = rows.transpose(0, 2, 1) @ rows
     lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), TINY))
@@ -85,14 +66,11 @@ def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the mean logarithm of the columns' lengths, and its gradient.
+    """Return the mean logarithm of the columns' lengths, and its gradient (rows, n).
 
         level = (1 / n) sum_k log |Y_k|
 
     |Y_k|² below 1e-300 counts as that; the gradient of a zero column is zero.
-
-    Args:
-        rows: Y, (rows, n), with the columns Y_k; the gradient has the same shape.
     """
     squares = np.maximum((rows * rows).sum(axis=0), TINY)
     return float(np.log(squares).mean()) / 2, rows / squares / len(squares)

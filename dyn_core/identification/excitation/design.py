@@ -59,14 +59,10 @@ class MotionSamples(NamedTuple):
 
 
 class DesignOutcome(NamedTuple):
-    """Objective and limits for one choice of variables.
+    """Objective (by a smooth condition number) and limits for one choice of variables.
 
-    Attributes:
-        value: Objective, with a smooth measure of the condition number.
-        excess: Scaled violation of each limit, negative where it is satisfied,
-            (constraints,): for each of KINDS upper, then lower limits of all samples;
-            last the distances.
-        condition: Condition number.
+    `excess` is the scaled violation of each limit, negative where it is satisfied: for
+    each of KINDS upper, then lower limits of all samples; last the distances.
     """
 
     value: float
@@ -79,14 +75,10 @@ class DesignProblem:
     """Optimisation problem in variables of Fourier series, scaled to sizes near one.
 
     Attributes:
-        series: Fourier series of all joints.
-        limits: Joint limits.
         programs: Rows of the base regressor with joint forces, and their adjoint.
-        links: Pairs of links to keep apart, with their minimum distances.
         start: Given positions at the start, (nv,); None: variables.
         dry: Largest dry friction, by which the effort limits are reduced because the
             joint forces omit it, (nv,) [N·m | N].
-        samples: Number of samples.
         tightening: Margin of each kind of limit: relative, for distances in [m].
         signal: Weight of the mean logarithm of the columns' lengths.
         power: Exponent of the smooth measure of the condition number.
@@ -125,11 +117,7 @@ class DesignProblem:
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return `series`' variables, (series.size, nv), for the scaled x, (count,).
-
-        Row 0 has the positions at the start, which are self.start if given; the others
-        are coefficients of the basis.
-        """
+        """Return `series`' variables, (series.size, nv), for x; row 0 is the start."""
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
             full[0] += self.limits.middle
@@ -138,10 +126,7 @@ class DesignProblem:
         return np.vstack([self.start, rest])
 
     def motion(self, x: np.ndarray) -> MotionSamples:
-        """Return position, velocity and acceleration for the scaled x, (count,).
-
-        Each is (samples, nv).
-        """
+        """Return q, qd and qdd, (samples, nv) each, for the scaled x, (count,)."""
         c = self.coefficients(x)
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
@@ -150,10 +135,6 @@ class DesignProblem:
 
         Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
         violated. Positions are from the middle; efforts by max(limit - dry, limit/20).
-
-        Args:
-            motion: Samples.
-            tau: Joint forces, (samples, nv).
         """
         q, qd, qdd = motion
         values = ((q - self.limits.middle), qd, qdd, tau)
@@ -197,10 +178,7 @@ class DesignProblem:
 
             value + sum (max(0, l + w e)² - l²) / (2 w)
 
-        Args:
-            x: Variables, (count,).
-            multipliers: Multiplier l of each limit, whose DesignOutcome.excess is e.
-            weight: Penalty weight w, above 0.
+        l is the multiplier of each limit, e its DesignOutcome.excess, w > 0 the weight.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient
@@ -262,16 +240,7 @@ KEPT = 1e-3  # scaled violation of a limit that is tolerated
 
 
 class Optimum(NamedTuple):
-    """Result of an optimisation.
-
-    Attributes:
-        x: Variables.
-        multipliers: Lagrange multipliers of the limits.
-        weight: Last penalty weight.
-        value: Objective, without limits.
-        condition: Condition number.
-        excess: Largest scaled violation of a limit.
-    """
+    """Result: objective `value` without limits, largest scaled violation `excess`."""
 
     x: np.ndarray
     multipliers: np.ndarray
@@ -290,18 +259,11 @@ def optimised(
 ) -> Optimum:
     """Minimise the objective of a problem within its limits; return the last iterate.
 
-    The result may still violate limits, see Optimum.excess.
+    The result may still violate limits, see Optimum.excess. After each round
 
-        l <- max(0, l + w e)   after each round
+        l <- max(0, l + w e)
 
-    with multipliers l, penalty weight w and violations e.
-
-    Args:
-        problem: Problem to minimise.
-        x: Initial variables, (count,).
-        rounds: Number of updates of the multipliers.
-        steps: Maximum number of L-BFGS steps in each round.
-        before: Previous optimum whose multipliers and weight are used; None: none.
+    with multipliers l, penalty weight w (those of `before`, if given) and violations e.
 
     Source: J. Nocedal and S. Wright, Numerical Optimization, 2006, algorithm 17.4, for
     inequalities (17.65); L-BFGS: algorithm 7.5.

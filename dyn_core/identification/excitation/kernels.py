@@ -61,18 +61,11 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 
         [Y_1k, Y_2k, ..., tau],   tau without dry friction, with damping and springs
 
-    It has nv (columns + 1) numbers. Columns of dry friction are tanh(qd / v), with v
-    wide enough that samples resolve the reversal of a joint.
-
-    Args:
-        model: Robot with joints of one coordinate.
-        q, qd, qdd: Joint position, velocity, acceleration, (nv,).
-        regressor, inverse_dynamics: Solvers in the slots.
-        columns: Indices of columns, counted as ten of each body from body 1 on, then
-            damping of all bodies' joint coordinates, followers included, dry friction
-            of all, and rotor inertia of all.
-        speeds: Speed v of each coordinate over which dry friction is smoothed; a tuple
-            for each body, the base included [rad/s | m/s].
+    It has nv (columns + 1) numbers. Columns of dry friction are tanh(qd / v), with v,
+    the speed of each coordinate by body, base included [rad/s | m/s], wide enough that
+    samples resolve the reversal of a joint. Columns are counted as ten of each body
+    from body 1 on, then damping of all bodies' joint coordinates, followers included,
+    dry friction of all, and rotor inertia of all.
 
     Source: design of this project.
     """
@@ -114,10 +107,6 @@ def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyp
 
         g = d(weights . motion_rows) / d(q, qd, qdd)
 
-    Args:
-        weights: Weight of each result of motion_rows.
-        choices: Options and slots of motion_rows.
-
     Source: design of this project.
     """
     record = Record()
@@ -133,11 +122,7 @@ def moving_points(model, q, points):  # type: ignore[no-untyped-def]
 
         x_world = R_i x + p_i
 
-    Args:
-        model: Robot with joints of one coordinate.
-        q: Joint position, (nq,).
-        points: For each point the index of its body, 0 for the base, and its body
-            coordinates (i, x, y, z) [m].
+    Points are (i, x, y, z): index of the body, 0: base, and body coordinates [m].
 
     Source: RBDA, section 4.2.
     """
@@ -157,10 +142,6 @@ def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-de
 
         g = d(weights . moving_points) / dq
 
-    Args:
-        weights: Weight of each result of moving_points.
-        points: For each point the index of its body and body coordinates (i, x, y, z).
-
     Source: design of this project.
     """
     record = Record()
@@ -170,12 +151,7 @@ def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-de
 
 
 class RowsAndPull(NamedTuple):
-    """A Program and its adjoint.
-
-    Attributes:
-        rows: Program of the results.
-        pull: Program of the gradient of the weighted results.
-    """
+    """A Program, and its adjoint `pull`: the gradient of the weighted results."""
 
     rows: Program[Any]
     pull: Program[Any]
@@ -186,22 +162,9 @@ def motion_programs(
 ) -> RowsAndPull:
     """Return the Program of motion_rows and the Program of its gradient.
 
-    `rows`(q, qd, qdd) returns columns of the regressor, row by row, then joint forces
-    without dry friction. `pull`(q, qd, qdd, weights) returns the gradient of
-    weights . rows by q, qd and qdd, (3 nv,).
-
-    Args:
-        model: Robot with joints of one coordinate.
-        columns: Indices of the regressor's columns, as in motion_rows.
-        speeds: Speed over which dry friction of each body's joint is smoothed, 0 for
-            the base, (nb + 1,) [rad/s | m/s].
-        engine: Engine of the Programs; None: the default.
-
-    Raises:
-        ValueError: `speeds` has another length.
-        UnsupportedError: No engine has this name.
-        TraceError: The regressor has no such column; raised by the first call if the
-            engine is graph.
+    `rows`(q, qd, qdd) returns motion_rows, `pull`(q, qd, qdd, weights) the gradient of
+    weights . rows by q, qd and qdd, (3 nv,). `speeds`, over which dry friction of each
+    body's joint is smoothed, are (nb + 1,), 0 for the base [rad/s | m/s].
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}
     slots["inverse_dynamics"] = INVERSE_DYNAMICS
@@ -231,21 +194,7 @@ def motion_programs(
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
 ) -> RowsAndPull:
-    """Return the Program of moving_points and the Program of its gradient.
-
-    `rows`(q) returns x, y, z in the world of each point in turn, (3 points,) [m].
-    `pull`(q, weights) returns the gradient of weights . rows by q, (nv,).
-
-    Args:
-        model: Robot with joints of one coordinate.
-        points: (i, x, y, z) of each point: index of its body, body coordinates [m].
-        engine: Engine of the Programs; None: the default.
-
-    Raises:
-        UnsupportedError: No engine has this name.
-        TraceError: The robot has no body of this index; raised by the first call if the
-            engine is graph.
-    """
+    """Return Programs rows(q), moving_points, and pull(q, weights), its gradient."""
     sizes = {"results": 3 * len(points)}
 
     def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:

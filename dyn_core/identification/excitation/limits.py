@@ -135,24 +135,18 @@ def motion_limits(
     acceleration_limits: Mapping[str, float] | None = None,
     effort_limits: Mapping[str, float] | None = None,
 ) -> MotionLimits:
-    """Return the limits of a robot, reduced by scale factors.
+    """Return the limits of joints, of one coordinate each, reduced by scale factors.
 
     Args:
-        model: Robot with joints of one coordinate.
         position_scale: Fraction of the position ranges to use, about their middles,
-            above 0 and at most 1. A turning joint that lacks a limit has a range of
-            one turn.
+            above 0 and at most 1. A turning joint that lacks a limit has a range of one
+            turn.
         velocity_scale, effort_scale: Fractions of these limits to use, above 0 and at
             most 1; they also reduce limits that are given by joint name.
         velocity_limits, effort_limits: Limits by joint name; they replace the model's
             [rad/s | m/s], [N·m | N].
         acceleration_limits: Limits by joint name, not scaled; joints without one have
             no limit [rad/s² | m/s²].
-
-    Raises:
-        SettingError: A scale or limit is invalid, a position range is empty, a
-            prismatic joint has no position limits, or a velocity or effort limit is
-            missing; names the joint and the remedy.
     """
     for name, value in (
         ("position_scale", position_scale),

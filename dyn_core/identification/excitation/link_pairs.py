@@ -28,13 +28,9 @@ _PARALLEL = 1e-12  # squared sine of the angle below which segments are parallel
 
 
 class LinkCapsule(NamedTuple):
-    """Capsule fixed to a body: all points within a radius of a segment.
+    """Capsule fixed to a body: all points within a radius [m] of a segment.
 
-    Attributes:
-        link: Name of the link whose shape it encloses.
-        body: Index of its body; 0 is the base.
-        ends: End points of the segment, body coordinates, (2, 3) [m].
-        radius: Radius [m].
+    `ends` of the segment are in coordinates of `body`, 0 the base, (2, 3) [m].
     """
 
     link: str
@@ -46,17 +42,8 @@ class LinkCapsule(NamedTuple):
 def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
     """Return a capsule around each collision shape, in the order of model.shapes.
 
-    Spheres and capsules are represented exactly. Others are enclosed by a capsule:
-    cylinders along their axis, boxes along their longest side, convex hulls of meshes
-    along their longest principal axis.
-
-    Args:
-        model: Robot.
-        hulls: Convex hulls of its meshes.
-
-    Raises:
-        UnsupportedError: A mesh needs the extra `collision`.
-        ModelError: A mesh cannot be used; names the link.
+    Spheres and capsules are exact. Others are enclosed: cylinders along their axis,
+    boxes along their longest side, hulls of meshes along the longest principal axis.
     """
     capsules = []
     for placed in model.shapes:
@@ -87,13 +74,9 @@ def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
 
 
 def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return segment (2, 3) and radius of a capsule that encloses points [m].
+    """Return segment (2, 3) and radius of a capsule around points, two or more [m].
 
-    Its axis is the longest principal axis of the points, centred in their extents along
-    the other axes.
-
-    Args:
-        points: Points, (count, 3), at least two, which is not checked [m].
+    Its axis, the longest principal one, is centred in their extents along the others.
     """
     _, axes = np.linalg.eigh(np.cov(points.T))
     local = points @ axes[:, ::-1]  # longest first
@@ -133,13 +116,8 @@ class CapsulePairs:
     """Pairs of capsules that could collide, and their distances.
 
     Pairs on one body, of neighbouring bodies, and pairs that the sidecar excludes are
-    left out.
-
-    Attributes:
-        capsules: Capsules of the robot.
-        pairs: Indices of both capsules, (pairs, 2).
-        near: Indices of pairs that are closer than `clearance` in the initial position
-            and therefore not in `pairs`, (near, 2).
+    left out. `pairs` are the indices of both capsules, (pairs, 2); those that are
+    closer than `clearance` in the initial position are in `near` instead.
     """
 
     def __init__(
@@ -182,9 +160,6 @@ class CapsulePairs:
 
         Its `values` are those of the surfaces, negative for an overlap, (samples,
         pairs) [m]; with them come the closest points' parameters, and the normals.
-
-        Raises AttributeError if the constructor found no possible pair, not even a
-        near one.
         """
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
         axes = np.ascontiguousarray(
@@ -205,11 +180,6 @@ class CapsulePairs:
 
         The closest points may be considered fixed to the bodies: moving them along the
         segments changes the distance to second order only.
-
-        Args:
-            q: Positions, (samples, nv).
-            distances: Distances in these positions.
-            weights: Weight of each distance, (samples, pairs); mostly zero.
         """
         result = np.zeros(np.shape(q))
         rows, pairs = np.nonzero(weights)
@@ -257,12 +227,9 @@ def closest_on_segments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameters (s, t) of the closest points of two segments, (...) each.
 
-    s belongs to the first segment and t to the second; they are 0 at the first end and
-    1 at the other. Parallel segments have arbitrary ones of their closest points; a
-    segment may have length 0.
-
-    Args:
-        first, second: End points of the segments, (2, 3, ...) [m].
+    `first` and `second` have the end points, (2, 3, ...) [m]; s and t are 0 at the
+    first end and 1 at the other. Parallel segments have arbitrary ones of their closest
+    points; a segment may have length 0.
 
     Source: C. Ericson, Real-Time Collision Detection, 2005, 5.1.9.
     """
@@ -282,13 +249,10 @@ CORNERS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class HullDistances(NamedTuple):
-    """Distances of pairs of convex hulls in many positions.
+    """Distances of convex hulls, (samples, pairs) [m], negative for an overlap.
 
-    Attributes:
-        values: Distances, negative for an overlap, (samples, pairs) [m].
-        normal: Unit vector from the second to the first, world coordinates, (samples,
-            pairs, 3).
-        points: Closest points of both, body coordinates, (samples, pairs, 2, 3) [m].
+    `normal`, (samples, pairs, 3), is the unit vector from the second to the first in
+    the world, `points` the closest of both in body coordinates, (samples, pairs, 2, 3).
     """
 
     values: np.ndarray
@@ -297,11 +261,7 @@ class HullDistances(NamedTuple):
 
 
 class HullPairs:
-    """Pairs of convex shapes: spheres, capsules, boxes, cylinders and hulls of meshes.
-
-    Attributes:
-        pairs: Indices of both shapes in model.shapes, (pairs, 2).
-    """
+    """Pairs of convex shapes, indices in model.shapes (pairs, 2); meshes are hulls."""
 
     def __init__(
         self,
@@ -343,11 +303,7 @@ class HullPairs:
         return len(self.pairs)
 
     def of(self, chosen: np.ndarray) -> HullPairs:
-        """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,).
-
-        At least one must be selected, else `distances` raises ValueError. The result
-        shares shapes and Programs with this object, which is not changed.
-        """
+        """Return a HullPairs of pairs in a mask, one or more, with shared Programs."""
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
         some._choose(self.pairs[chosen])
@@ -377,11 +333,7 @@ class HullPairs:
         return (places[:, :, 1:] - origin[:, :, None]).swapaxes(2, 3), origin
 
     def distances(self, q: np.ndarray) -> HullDistances:
-        """Return the distances of `pairs` in positions q, (samples, nv).
-
-        They are negative for an overlap, (samples, pairs) [m]; with them come the
-        normals, and the closest points in the frames of their bodies.
-        """
+        """Return the distances of `pairs` in positions q, (samples, nv)."""
         R, p = self._frames(q)
         results = np.empty((len(q), *self._results.shape))
         for k in range(len(q)):
@@ -396,15 +348,7 @@ class HullPairs:
     def gradient(
         self, q: np.ndarray, distances: HullDistances, weights: np.ndarray
     ) -> np.ndarray:
-        """Return the gradient of sum(weights * distances) by positions, (samples, nv).
-
-        The closest points may be considered fixed to the bodies; see CapsulePairs.
-
-        Args:
-            q: Positions, (samples, nv).
-            distances: Distances in these positions.
-            weights: Weight of each distance, (samples, pairs); mostly zero.
-        """
+        """Return the gradient of sum(weights * distances), as of CapsulePairs."""
         result = np.zeros(np.shape(q))
         rows, pairs = np.nonzero(weights)
         if not len(rows):
@@ -423,17 +367,9 @@ class HullPairs:
         return result
 
     def meshes_apart(self, q: np.ndarray, k: int) -> np.ndarray:
-        """Return the distances of a pair's meshes, not their hulls, (samples,) [m].
+        """Return the distances of pair k's meshes, not their hulls, (samples,) [m].
 
-        They are zero or less if the meshes touch. A pair without a mesh has the
-        distances of its convex shapes.
-
-        Args:
-            q: Positions, (samples, nv).
-            k: Index of the pair.
-
-        Raises:
-            UnsupportedError: There is a mesh, and the extra `collision` is missing.
+        Meshes that touch have 0 or less; convex shapes keep their distances.
         """
         placed = [self._placed[n] for n in self.pairs[k]]
         if not any(isinstance(x.shape, Mesh) for x in placed):
@@ -477,13 +413,9 @@ def _frame(placed: PlacedShape) -> np.ndarray:
 class NearPair(NamedTuple):
     """A pair of shapes whose capsules are too close at the start.
 
-    Attributes:
-        links: Names of the links.
-        by: Shapes whose distance is limited: hulls, meshes, or nothing if they touch at
-            the start.
-        start: Distance of these shapes at the start [m].
-        limit: Minimum distance: the clearance; where `start` is less than it, half of
-            `start`; 0 if nothing is limited [m].
+    `by` are the shapes whose distance is limited: hulls, meshes, or nothing if they
+    touch at the `start` [m]. The `limit` is the clearance; where `start` is less, half
+    of `start`; 0 if nothing is limited [m].
     """
 
     links: tuple[str, str]
@@ -493,13 +425,7 @@ class NearPair(NamedTuple):
 
 
 class LinkDistances(NamedTuple):
-    """Distances of pairs of links in many positions.
-
-    Attributes:
-        values: Distances of pairs by capsules, then by hulls, (samples, pairs) [m].
-        capsules: Details of the pairs by capsules; None if there are no such pairs.
-        hulls: Details of the pairs by hulls; None if there are no such pairs.
-    """
+    """Distances of pairs of links, by capsules, then by hulls, (samples, pairs) [m]."""
 
     values: np.ndarray
     capsules: Distances | None
@@ -507,15 +433,10 @@ class LinkDistances(NamedTuple):
 
 
 class LinkPairs:
-    """Pairs of links that could collide, and their distances.
+    """Pairs of links that could collide, kept apart by capsules, hulls or meshes.
 
-    Attributes:
-        capsules: Pairs whose capsules are kept apart.
-        hulls: Pairs whose convex hulls are kept apart; None if absent.
-        meshes: Pairs whose meshes are kept apart; None if absent.
-        links: Names of each pair in the order of LinkDistances.
-        limits: Minimum distance of each, (pairs,) [m].
-        near: Pairs whose capsules are too close at the start.
+    `links` (names) and `limits` (minimum distances [m]) are in the order of
+    LinkDistances; `near` are the pairs whose capsules are too close at the start.
     """
 
     def __init__(
@@ -583,11 +504,7 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances of pairs in positions q: of capsules, then of hulls.
-
-        q has the shape (samples, nv). Pairs kept apart by meshes are not included, see
-        of_meshes.
-        """
+        """Return the distances of capsules, then hulls, in positions (samples, nv)."""
         capsules = self.capsules.distances(q) if len(self.capsules) else None
         hulls = None if self.hulls is None else self.hulls.distances(q)
         parts = [x.values for x in (capsules, hulls) if x is not None]
@@ -597,13 +514,7 @@ class LinkPairs:
     def gradient(
         self, q: np.ndarray, distances: LinkDistances, weights: np.ndarray
     ) -> np.ndarray:
-        """Return the gradient of sum(weights * distances) by positions, (samples, nv).
-
-        Args:
-            q: Positions, (samples, nv).
-            distances: Distances in these positions.
-            weights: Weight of each distance, (samples, pairs); mostly zero.
-        """
+        """Return the gradient of sum(weights * distances), as of CapsulePairs."""
         result, count = np.zeros(np.shape(q)), len(self.capsules)
         if distances.capsules is not None:
             weight = weights[:, :count]
@@ -616,14 +527,7 @@ class LinkPairs:
         """Return pairs kept apart by meshes, each with its distances, (samples,) [m].
 
         If the distance of the hulls is at least the limit and the distance at the
-        start, it is used instead of the distance of the meshes. The list is empty
-        without such pairs.
-
-        Args:
-            q: Positions, (samples, nv).
-
-        Raises:
-            UnsupportedError: The extra `collision` is not installed.
+        start, it is used instead of the distance of the meshes.
         """
         if self.meshes is None:
             return []

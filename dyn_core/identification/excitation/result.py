@@ -29,10 +29,8 @@ CHECKED = 1e-3  # maximum time between samples of the check [s]
 class CostlyJoint:
     """A joint without which the other parameters are distinguished much better.
 
-    Attributes:
-        name: Name of the joint; bodies that follow it count as its own.
-        rank: Number of base parameters of the robot with this joint locked.
-        random_condition: Smallest condition number of random motions of that robot.
+    Bodies that follow it count as its own. `rank` is that of the robot with this joint
+    locked, `random_condition` the smallest condition number of its random motions.
     """
 
     name: str
@@ -170,22 +168,12 @@ class Excitation:
 
 
 def check_file(path: str | Path) -> None:
-    """Check the name of a trajectory file to be written, before it is computed.
-
-    Raises:
-        SettingError: The name does not end with .json or is that of a folder, or its
-            folder is missing.
-    """
+    """Refuse a trajectory file, before it is computed: not .json, or without folder."""
     check_file_name(path, [".json"], "out")
 
 
 class DenseCheck:
-    """Checks motions at 1 kHz, interpolated as by a controller.
-
-    Attributes:
-        base, limits, links, period: As the arguments.
-        forces, regressor: Programs of the joint forces and of the regressor.
-    """
+    """Checks motions at 1 kHz, interpolated as by a controller."""
 
     def __init__(
         self,
@@ -229,13 +217,7 @@ class DenseCheck:
 
         Joint limits and distances are checked along the interpolated trajectory, at
         most 1e-3 s (CHECKED) apart; the largest violation, relative to its limit, comes
-        first. The number of points is at least 11.
-
-        Args:
-            series: Fourier series.
-            c: Variables of the series, (series.size, nv): start, then coefficients.
-            random_condition: Smallest condition number of random motions, for the
-                result.
+        first. c, (series.size, nv), is start, then coefficients of the series.
         """
         count = max(10, round(series.duration / self.period))
         t = np.linspace(0.0, series.duration, count + 1)
@@ -294,17 +276,9 @@ class DenseCheck:
 def dense_samples(
     trajectory: Trajectory, step: float = CHECKED
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return times, positions, velocities and accelerations along a trajectory.
+    """Return times (samples,), q, qd and qdd (samples, joints) along a trajectory.
 
-    The points of the trajectory, the last one too, are among the samples.
-
-    Args:
-        trajectory: Trajectory with velocities and accelerations, and evenly spaced
-            points.
-        step: Maximum time between samples [s].
-
-    Returns:
-        Arrays (samples,) and (samples, joints) three times.
+    They include all its points, evenly spaced, and are at most `step` [s] apart.
     """
     lengths = np.diff(trajectory.times)
     parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))

@@ -34,16 +34,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 
 def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
-    """Check the arguments of a fit with bounds or consistent bodies.
-
-    Args:
-        fitted: Whether such a fit takes place.
-        most_evaluations: Maximum number of cost evaluations, 1 or more.
-        progress: Function (evaluations, cost), or None.
-
-    Raises:
-        SettingError: An argument is invalid, or differs from its default without a fit.
-    """
+    """Check the arguments of a fit; unless `fitted` they must be the defaults."""
     whole = isinstance(most_evaluations, Integral)
     if not whole or isinstance(most_evaluations, bool) or most_evaluations < 1:
         raise SettingError(
@@ -67,15 +58,10 @@ def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """Prior knowledge on parameters.
+    """Prior knowledge on parameters; `scale` are their typical sizes, (n,).
 
-    Attributes:
-        prior: Prior values, (n,).
-        scale: Typical size of each parameter, (n,).
-        bounds: Lower and upper bounds, (n,) each; infinite in blocks, but for masses,
-            whose lower bound may be 0.
-        blocks: Index of the first of each ten inertial parameters that must be
-            physically consistent.
+    Ten parameters from each index in `blocks` must be physically consistent; `bounds`
+    are infinite there, but for masses, whose lower bound may be 0.
     """
 
     prior: np.ndarray
@@ -101,23 +87,12 @@ def fit_consistent(
     and grows without bound towards bodies without volume. Its weight NEARNESS, 0.005,
     is small beside the rows; it determines parameters of bodies that the data do not.
     Parameters outside of blocks have no such term: directions in which the cost is flat
-    stay at the start. The problem is convex: Newton steps, projected on the bounds,
+    stay at the start, which is clipped to the bounds, and an inconsistent block becomes
+    a nearby body. The problem is convex: Newton steps, projected on the bounds,
     converge to the optimum, and their cost does not depend on the number of rows.
 
-    Args:
-        A, b: Weighted rows (rows, n), and right sides (rows,).
-        known: Prior, bounds and blocks.
-        start: Initial parameters, (n,); clipped to the bounds, and a block that is not
-            consistent becomes a nearby body.
-        most_evaluations: Maximum number of cost evaluations.
-        progress: Function called as progress(evaluations, cost), or None.
-
-    Returns:
-        Parameters (n,), number of evaluations, and whether the fit converged: also True
-        if no step decreases the cost.
-
-    Raises:
-        LinAlgError: A, b or start is not finite, or the numbers are too badly scaled.
+    It returns them, the number of evaluations, and whether the fit converged: also True
+    if no step decreases the cost. progress(evaluations, cost) is called, if not None.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.

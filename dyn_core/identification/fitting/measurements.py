@@ -35,13 +35,8 @@ class PathForces:
     """tau = ID(q, qd, qdd; p) and dtau/dp, by compiled parameter derivatives.
 
     Payloads act linearly: their columns do not change. Parameters of joints and springs
-    are inputs of one Program; for other paths a Program is built at each p.
-
-    Attributes:
-        unknowns: Parameters to identify.
-        motion: q, qd, qdd, (samples, ...) each.
-        average: Number of consecutive samples that each row averages.
-        built_anew: Whether a Program is built at each p.
+    are inputs of one Program; for other paths a Program is built at each p
+    (`built_anew`). Each row averages `average` samples of `motion`, q, qd, qdd.
     """
 
     unknowns: Unknowns
@@ -66,10 +61,7 @@ class PathForces:
 
     @property
     def linear(self) -> bool:
-        """Whether the paths are linear: payload, damping, dry friction or armature.
-
-        Others, such as stiffness, count as nonlinear. True without paths.
-        """
+        """Whether all paths are linear: payload, damping, dry friction, armature."""
         kinds = {path.rpartition(".")[2] for path in self.unknowns.paths}
         return kinds <= {
             "payload", "damping", "friction", "friction_asymmetry", "armature",
@@ -79,10 +71,10 @@ class PathForces:
         """Return the model's tau (rows, nv) and its derivatives by parameters of paths.
 
         Joint friction and springs act. The derivatives, (rows, nv, chosen), are by the
-        sought numbers of the paths, in their order. z has the values of all parameters
-        to identify; those of a layout are ignored: tau is computed with the robot's own
-        values of them. If `built_anew`, values that are not finite raise ModelError, an
-        axis without direction SingularError.
+        sought numbers of the paths, in their order. Of z, the values of all parameters,
+        those of a layout are ignored: tau is computed with the robot's own. If
+        `built_anew`, values that are not finite raise ModelError, an axis without
+        direction SingularError.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -112,10 +104,7 @@ class PathForces:
         return tau, slopes[..., list(unknowns.chosen)]
 
     def averaged(self, function: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return function(q, qd, qdd) as means over `average` samples, (rows, ...).
-
-        An incomplete last group is left out; the only group is then not averaged.
-        """
+        """Return the function `averaged` of q, qd, qdd and `average`, (rows, ...)."""
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
@@ -146,13 +135,8 @@ def averaged(
 ) -> np.ndarray:
     """Return function(*arrays), averaged over consecutive samples, (rows, ...).
 
-    Args:
-        function: Function of arrays with the same number of samples; its result has one
-            row for each sample.
-        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE (4096)
-            samples.
-        average: Number of samples of each mean; an incomplete last group is left out.
-            With fewer samples than that, the result is function(*arrays) as it is.
+    It gets blocks of about AT_ONCE (4096) samples. An incomplete last group is left
+    out; the only group is then not averaged.
     """
     count = len(arrays[0]) // average * average
     pieces = []
@@ -182,13 +166,10 @@ NORMAL = 1.4826  # standard deviation by median absolute value, normal distribut
 def doubtful_forces(measured: np.ndarray, predicted: np.ndarray) -> str:
     """Return a question on the sign or the unit of measured joint forces, or "".
 
-    It is asked if measured and predicted ones differ by a factor that is negative or
-    beyond 1 / 100 to 100, and by little else: the cosine between them is above 0.9. So
-    are factors beyond 1 / 20 to 20, such as of motors before the gear, where that holds
-    for each joint with large forces, and their factors agree.
-
-    Args:
-        measured, predicted: Joint forces, (rows, nv) [N·m | N].
+    It is asked if measured and predicted ones, (rows, nv) [N·m | N], differ by a factor
+    that is negative or beyond 1 / 100 to 100, and by little else: the cosine between
+    them is above 0.9. So are factors beyond 1 / 20 to 20, such as of motors before the
+    gear, where that holds for each joint with large forces, and their factors agree.
     """
     product, square = float(np.vdot(measured, predicted)), float((predicted**2).sum())
     length = np.sqrt(square * float((measured**2).sum()))
@@ -236,7 +217,6 @@ class Measurements:
     finite, and SingularError for an axis without direction.
 
     Attributes:
-        unknowns: Parameters to identify.
         forces: ID and its derivatives by parameter paths.
         Y: Regressor of the layout, (rows, nv, linear).
         tau: Measured joint forces, (rows, nv).
@@ -273,15 +253,8 @@ class Measurements:
     ) -> Measurements:
         """Return the measurements of checked arrays; noise and trust are 1.
 
-        Args:
-            unknowns: Parameters to identify.
-            arrays: q (samples, nq), then qd, qdd and tau, (samples, nv).
-            rate: Time derivative of tau, (samples, nv), or None.
-            average: Number of consecutive samples that each row averages; an incomplete
-                last group is left out, or if it is the only one, not averaged.
-            robust: Whether large residuals count less.
-
-        Raises UnsupportedError for a robot with loops and a layout.
+        The arrays are q (samples, nq), then qd, qdd and tau, (samples, nv); `rate` is
+        the time derivative of tau, or None. Rows are as of `averaged`.
         """
         motion, layout = (arrays[0], arrays[1], arrays[2]), unknowns.layout
         tau = averaged(lambda x: x, (arrays[3],), average)
@@ -295,11 +268,7 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of the rows with the indices `chosen`, (rows,) ints.
-
-        The result shares the noise and the compiled Program of this object, and has a
-        copy of the trust of these rows.
-        """
+        """Return some rows alone; noise and Program are shared, trust is copied."""
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
         q, qd, qdd = (x[samples] for x in forces.motion)
@@ -315,10 +284,7 @@ class Measurements:
         return part
 
     def torques(self, z: np.ndarray) -> np.ndarray:
-        """Return the joint forces predicted by parameters z (n,), (rows, nv) [N·m | N].
-
-        A delay in z shifts them to first order.
-        """
+        """Return joint forces (rows, nv) for z; a delay shifts them to first order."""
         tau, layout, m = (
             self._of_paths(z)[0],
             self.unknowns.layout,
@@ -343,10 +309,7 @@ class Measurements:
         return self._known
 
     def residual(self, z: np.ndarray) -> np.ndarray:
-        """Return measured minus predicted joint forces, (rows, nv) [N·m | N].
-
-        The forces are predicted by parameters z, (n,).
-        """
+        """Return measured minus predicted joint forces, (rows, nv) [N·m | N]."""
         return self.tau - self.torques(z)
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -416,10 +379,7 @@ class Measurements:
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
-        """Return the sum over all rows of (residual / noise)².
-
-        If `robust`, Huber's function replaces the square. z: parameters, (n,).
-        """
+        """Return the sum of (residual / noise)², or of Huber's function if `robust`."""
         sizes = np.abs(self.residual(z)) / self.noise
         if self.robust:
             far = HUBER * (2 * sizes - HUBER)
@@ -429,10 +389,7 @@ class Measurements:
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
         """Return the root mean square of the residual, unweighted, (nv,) [N·m | N].
 
-        Args:
-            z: Parameters, (n,).
-            fitted: Number of fitted parameters per coordinate, which is subtracted from
-                the number of rows; the difference counts as at least 1.
+        `fitted`, of parameters per coordinate, is subtracted from the number of rows.
         """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
@@ -441,13 +398,8 @@ class Measurements:
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
-        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate; a
-        noise that would be zero is 1. The median is scaled as for normally distributed
-        noise.
-
-        Args:
-            z: Parameters, (n,).
-            fitted: Number of fitted parameters per coordinate; ignored if robust.
+        It is at least 1e-6 (NOISE_FLOOR) times the coordinate's largest force, 1 if it
+        would be zero. The median is scaled as for normally distributed noise.
         """
         if self.robust:
             noise = NORMAL * np.median(np.abs(self.residual(z)), axis=0)
@@ -527,15 +479,8 @@ def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]
 def checked_weights(model: Model, weight: Any) -> np.ndarray:
     """Return the weight of each coordinate, (nv,): one over its noise.
 
-    Args:
-        model: Robot.
-        weight: Array (nv,), not copied if it has floats, or mapping from joint name to
-            weight, one number or one for each coordinate; 1 for the others.
-
-    Raises:
-        SettingError: A joint is unknown.
-        ShapeError: An array has the wrong shape, or a weight is no number.
-        IdentificationError: A weight is not finite and above 0.
+    A mapping from joint name has one number, or one for each coordinate; others have 1.
+    An array (nv,) of floats is not copied. Weights must be finite and above 0.
     """
     if isinstance(weight, Mapping):
         array = np.ones(model.nv)
@@ -560,16 +505,7 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
 
 def check_count(model: Model, rows: int, rank: int) -> None:
-    """Check that there are more rows than base parameters.
-
-    Args:
-        model: Robot.
-        rows: Number of samples, each with nv rows.
-        rank: Number of base parameters.
-
-    Raises:
-        ShapeError: There are too few samples.
-    """
+    """Refuse too few samples, of nv rows each: not more rows than base parameters."""
     least = rank // max(model.nv, 1) + 1
     if rows < least:
         raise ShapeError(

@@ -31,26 +31,14 @@ def outcome(
 
         deviations² = diag(A+ V A+.T),   V = variance diag(slowness)
 
-    A+ is the pseudo-inverse of A for the base parameters, and slowness that of each
-    row's coordinate (Measurements.slowness), 1 for rows of the prior: correlated
-    residuals are fewer observations than rows. Parameters that the data determine only
-    in combinations, or not at all, have infinite deviations.
-
-    Args:
-        data: Measurements.
-        rows: (A, b): weighted rows (rows, n) and right sides (rows,) of the problem
-            linearised about the values.
-        more: Number of rows at the end of A that come from the user's prior.
-        values: The n fitted parameters, (n,).
-        known: Prior knowledge.
-        tolerance: Relative threshold below which singular values count as zero.
-        ended: Number of evaluations, and whether the fit converged.
-        validation: Cross-validation; None if there was none.
-
-    Returns:
-        Identification; its model is None, with a reason, if no robot can have the
-        values. An asymmetry of friction that exceeds the dry friction by little is
-        reduced to it.
+    `rows` are A, b, linearised about the values, with `more` rows of the user's prior
+    at the end. A+ is the pseudo-inverse of A for the base parameters, and slowness that
+    of each row's coordinate (Measurements.slowness), 1 for rows of the prior:
+    correlated residuals are fewer observations than rows. Parameters that the data
+    determine only in combinations, or not at all (singular values below `tolerance`,
+    relative), have infinite deviations. The result's model is None, with a reason, if
+    no robot can have the values. An asymmetry of friction that exceeds the dry friction
+    by little is reduced to it.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)

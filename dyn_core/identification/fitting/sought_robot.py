@@ -20,16 +20,9 @@ _JOINT = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribe
 
 
 def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
-    """Return the robot with given values of the unknowns.
+    """Return the robot with values z (n,) of the unknowns; a delay is ignored.
 
-    Args:
-        unknowns: Parameters to identify.
-        z: Values of all of them, (n,); a delay is ignored.
-
-    Raises:
-        ModelError: No robot can have the values; names the fault.
-        SingularError: An axis has length 0, or is -z for a planar joint.
-        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
+    ModelError: No robot can have the values; SingularError: An axis has no direction.
     """
     model, layout = unknowns.model, unknowns.layout
     if unknowns.paths:
@@ -41,20 +34,10 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
 
 
 def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
-    """Return the robot rebuilt with other values of parameter paths.
+    """Return the robot rebuilt with other values, all numbers of each path, by path.
 
-    The order of its joints is kept, and so are values of paths that are not given.
-
-    Args:
-        model: Robot; it is not changed.
-        values: All numbers of each path, by path.
-
-    Raises:
-        ModelError: A path is unknown, its number of values is wrong, no robot can have
-            the values, or other numbers of the robot are not those of its description;
-            names the fault.
-        SingularError: An axis has length 0, or is -z for a planar joint.
-        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
+    The order of its joints is kept, and so are values of paths that are not given. A
+    robot whose other numbers are not those of its description is refused.
     """
     changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
     build = changed.build
@@ -91,11 +74,7 @@ def with_described_values(model: Model) -> Model:
     """Return the robot rebuilt so that its description has its present parameters.
 
     Model.with_values and without_friction change numbers that the description, from
-    which files are written, does not get. The model itself is returned if nothing
-    differs.
-
-    Raises:
-        ModelError: No robot can have the values; names the fault.
+    which files are written, does not get. If nothing differs, it is the model itself.
     """
     described = assemble(model.build)
     values = {}

@@ -51,15 +51,11 @@ USUAL_GRAVITY = (0.0, 0.0, -9.81)  # in the root frame [m/s²]
 
 
 def assemble_tree(build: Build) -> Tree:
-    """Return the checked Tree of a Build, with its warnings.
+    """Return the checked Tree of a Build, with its warnings; none is issued.
 
-    Invisible characters in names are replaced by underscores. Joints are numbered depth
-    first, siblings in document order. Fixed and locked joints are merged exactly; their
-    links remain as frames. No Python warning is issued.
-
-    Raises:
-        ModelError: The description or a choice of the Build is not valid, or doubtful
-            and the Build is strict.
+    Joints are numbered depth first, siblings in document order. Fixed and locked joints
+    are merged exactly; their links remain as frames. Invisible characters of names
+    become underscores.
     """
     build = with_mended_names(build)
     description = build.description

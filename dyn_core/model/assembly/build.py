@@ -19,12 +19,7 @@ ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces,
 
 @dataclass(frozen=True)
 class ForceOfPotential:
-    """A user's passive forces with their potential; calling it returns the forces.
-
-    Attributes:
-        force: (model, q, qd) -> joint forces, nv [N·m | N].
-        potential: (model, q) -> energy [J], with force = -d potential / dq.
-    """
+    """A user's forces [N·m | N] with their potential [J]; force = -d potential / dq."""
 
     force: ForceFunction
     potential: Callable[..., Scalar]

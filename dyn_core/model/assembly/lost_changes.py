@@ -19,18 +19,11 @@ _NUMBERS = (
 
 
 def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
-    """Check that a robot has the numbers with which it was assembled.
+    """Refuse a robot whose numbers are not those with which it was assembled.
 
-    Args:
-        tree: Robot.
-        assembled: The same robot, assembled anew from its Build, with its coordinates
-            in the same order.
-
-    Raises:
-        ModelError: Joints, forces, or numbers of inertia, placement, gravity, armature,
-            damping, friction or springs, limits or `pivot` differ, or one of these is a
-            symbol or NaN. The message names the attributes and the right order of
-            changes.
+    `assembled` is the same robot, assembled anew from its Build, with its coordinates
+    in the same order. Joints, forces, inertia, placement, gravity, armature, damping,
+    friction, springs, limits and `pivot` are compared; a symbol or NaN is refused.
     """
     lost = [x for x in _NUMBERS if _differ(getattr(tree, x), getattr(assembled, x))]
     if tree.joint != assembled.joint:

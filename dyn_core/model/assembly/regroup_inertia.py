@@ -29,8 +29,7 @@ def regroup(tree: AnyTree) -> AnyTree:
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
     body with symbols in its inertia or placement, or in the axis of a revolute joint,
-    passes none on. Inertia that reaches the base is dropped: it has no effect on the
-    joints. Frames are not changed.
+    passes none on. Inertia that reaches the base has no effect and is dropped.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

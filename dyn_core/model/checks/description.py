@@ -22,10 +22,6 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
     The objects are a dict by joint name in the description's order, with followers and
     without fixed joints. Rules of followers, inertias and loops are not checked here.
-
-    Raises:
-        ModelError: There is no link, links and joints do not form one tree, a name is
-            missing or used twice, or a joint is not valid.
     """
     links = [link.name for link in description.links]
     check_unique("link", links)
@@ -69,10 +65,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def check_unique(what: str, names: Sequence[str]) -> None:
-    """Raise ModelError if a name is empty or occurs twice.
-
-    `what` is the noun for the elements in the message.
-    """
+    """Raise ModelError if a name (of `what`) is empty or occurs twice."""
     for name, count in Counter(names).items():
         if not name:
             raise ModelError(f"a <{what}> has no name")
@@ -200,13 +193,7 @@ def _check_limits(joint: JointSpec) -> None:
 
 
 def check_friction(name: str, mean: float, half: float) -> None:
-    """Raise ModelError if dry friction is negative or NaN in one direction.
-
-    Args:
-        name: Name of the joint, for the message.
-        mean, half: Mean and half the difference of dry friction in positive and
-            negative direction [N·m | N].
-    """
+    """Refuse friction (mean, half the difference) negative or NaN in one direction."""
     if not abs(half) <= mean:
         both = [mean + half, mean - half]
         raise ModelError(
@@ -270,10 +257,7 @@ def _check_numbers(joint: JointSpec) -> Joint:
 def check_joint_names(
     what: str, names: Iterable[str], description: Description
 ) -> None:
-    """Raise ModelError if a name does not belong to a joint of the description.
-
-    `what` names the origin of the names in the message.
-    """
+    """Raise ModelError if a name, from `what`, is of no joint of the description."""
     known = [joint.name for joint in description.joints]
     for name in names:
         if name not in known:
@@ -290,10 +274,7 @@ def check_choices(check: Any, lock: Any) -> None:
 
 
 def check_gravity(gravity: Any) -> tuple[float, ...]:
-    """Return a gravity acceleration (3,) [m/s²] as a tuple of floats.
-
-    Raises ModelError unless it is three finite numbers.
-    """
+    """Return a gravity acceleration, three finite numbers [m/s²], as a tuple."""
     try:
         g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)
     except (TypeError, ValueError, OverflowError):

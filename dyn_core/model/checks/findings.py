@@ -17,12 +17,7 @@ class Hint(str):
 
 
 class Findings:
-    """Collector of warnings while a robot is read and assembled.
-
-    Args:
-        strict: Whether doubtful elements raise a ModelError.
-        earlier: Warnings of an earlier stage, listed first.
-    """
+    """Collector of a robot's warnings; if `strict`, doubts are ModelErrors."""
 
     def __init__(self, strict: bool = False, earlier: Iterable[str] = ()) -> None:
         self.strict = strict
@@ -33,33 +28,20 @@ class Findings:
     def note(self, kind: str, name: str, what: str, hint: bool = False) -> None:
         """Add a warning; it never raises an error.
 
-        Args:
-            kind: link, joint or another noun; empty if it concerns the whole robot.
-            name: Name of the element.
-            what: The finding, and the action taken.
-            hint: Whether it needs no action by the user.
+        `kind` is the noun for the element, empty for the whole robot; `what` is the
+        finding and the action taken. A hint needs no action by the user.
         """
         self._owners.setdefault((kind, what, hint), []).append(name)
 
     def doubt(self, kind: str, name: str, what: str, instead: str = "") -> None:
-        """Add a warning, or raise a ModelError if `strict`.
-
-        Args:
-            kind, name, what: Noun and name of the element, and finding, as in `note`.
-            instead: Action taken if not `strict`; empty: none is named.
-        """
+        """Add a warning, or raise a ModelError if `strict`; `instead`: action taken."""
         if self.strict:
             owner = f"{kind} '{name}': " if kind else ""
             raise ModelError(f"{owner}{what}; {PASS}", name or None)
         self.note(kind, name, f"{what}; {instead}" if instead else what)
 
     def doubtful(self, error: ModelError, instead: str) -> None:
-        """Add an error as a warning, or raise a ModelError if `strict`.
-
-        Args:
-            error: The error.
-            instead: Action taken if not `strict`, for the warning.
-        """
+        """Add an error as a warning, with the action taken, or raise it if `strict`."""
         if self.strict:
             raise ModelError(f"{error}; {PASS}", error.element) from error
         self.note("", "", f"{error}; {instead}")
@@ -90,24 +72,14 @@ def _sentence(kind: str, what: str, names: list[str]) -> str:
 
 
 def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
-    """Return the first `shown` names in quotes, and the number of the others.
-
-    The result is one text, such as "'a', 'b', 'c' and 4 more".
-    """
+    """Return the first names in quotes, and how many others: "'a', 'b' and 4 more"."""
     quoted = [f"'{name}'" for name in names]
     more = len(quoted) - shown
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def warn_of(robot: str, warnings: Sequence[str]) -> None:
-    """Issue one ModelWarning with the first 3 (SHOWN) warnings.
-
-    The number of further ones is named. Nothing is issued if all are hints.
-
-    Args:
-        robot: Name of the robot.
-        warnings: Warnings; hints are left out.
-    """
+    """Issue one ModelWarning with the first 3 (SHOWN) warnings that are no hints."""
     doubts = [x for x in warnings if not isinstance(x, Hint)]
     more = len(doubts) - SHOWN
     rest = f"; and {more} more in model.warnings" if more > 0 else ""

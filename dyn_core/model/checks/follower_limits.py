@@ -19,12 +19,8 @@ def bounded_range(
 
     A follower is ignored, with a warning, if its limits leave the leader an empty range
     or a single point, other than the leader's own. If only the combination of followers
-    does so, all of them are ignored, with one warning.
-
-    Args:
-        leader: Joint that is followed.
-        followers: Each follower, and the range (low, high) of the leader within the
-            follower's limits [rad | m].
+    does so, all of them are ignored, with one warning. Each follower comes with the
+    leader's range within its limits [rad | m].
     """
     limits, warnings = (leader.lower, leader.upper), list[str]()
     if not followers:

@@ -26,13 +26,9 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 
 
 def check_inertias(description: Description, findings: Findings) -> None:
-    """Check the inertia of every link.
+    """Check that numbers are finite, and masses 0 or at least SMALLEST (2.2e-308 kg).
 
     Inertias that no mass distribution has become warnings in `findings`.
-
-    Raises:
-        ModelError: A number is not finite, a mass is negative or above 0 but below
-            SMALLEST (2.2e-308 kg); or such a warning if `findings` is strict.
     """
     links = description.links
     parameters = [link.inertia.parameters for link in links]
@@ -54,10 +50,8 @@ def check_inertias(description: Description, findings: Findings) -> None:
 def changed_inertias(tree: Tree) -> tuple[str, ...]:
     """Return the warnings of `check_inertias` about links with a changed inertia.
 
-    Links with the inertia object of the robot's description are not checked; a changed
-    inertia that is physical gives no warning. If a number is not finite or a mass not
-    valid, the only warning is the text of this error. Symbols are no valid numbers
-    here: they raise TraceError.
+    If a number is not finite or a mass not valid, the only warning is the text of this
+    error. Symbols are no valid numbers here: they raise TraceError.
     """
     description, findings = tree.build.description, Findings()
     changed = tuple(
@@ -206,11 +200,9 @@ def _skew(r: np.ndarray) -> np.ndarray:
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
-    """Add a warning about the joints without inertia along them to `findings`.
+    """Add a warning about the joints without inertia along them, up to 12.
 
-    One warning names up to 12 joints of tree.without_inertia. Joints in loops and
-    couplings are exempt: these constraints may determine their motion. Where `findings`
-    is strict, raises ModelError, about the first such joint.
+    Joints in loops and couplings are exempt: these may determine their motion.
     """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]
@@ -232,14 +224,9 @@ def check_inertia_along(tree: Tree, findings: Findings) -> None:
 def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
     """Return why forward dynamics of a robot is undefined, or None if it is defined.
 
-    The reason names the first joint without inertia along it. Joints in loops and
-    couplings are exempt.
-
-    Args:
-        tree: Robot, or a system of another kind, for which the result is None.
-        options: Options of the solver. Joints in `prescribed` need no inertia; its
-            entries are names of joints, or pairs (name, index of a coordinate of the
-            joint), one pair for each of the joint's coordinates.
+    The reason names the first joint without inertia along it. Exempt are joints in
+    loops and couplings, and those of the option `prescribed`: names of joints, or pairs
+    (name, index of a coordinate), one for each of the joint's coordinates.
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:

@@ -17,9 +17,8 @@ def without_lost_rules(
 ) -> tuple[JointSpec, ...]:
     """Return the joints without <mimic> elements that lead nowhere or in a circle.
 
-    A rule leads nowhere if its leader is unknown or fixed. Each such element is a
-    warning in `findings`, or a ModelError where `findings` is strict. Of a circle, only
-    the first joint in order loses its rule: the others then follow it.
+    Each such element, also of an unknown or fixed leader, is a finding. Of a circle,
+    only the first joint in order loses its rule: the others then follow it.
     """
     specs = {joint.name: joint for joint in joints}
     lost = set()
@@ -59,14 +58,8 @@ def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
 def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> None:
     """Check that every follower leads to an independent joint of matching size.
 
-    Args:
-        description: Robot.
-        replaced: Joint objects of the user by name (Model.with_joint).
-
-    Raises:
-        ModelError: A rule is not finite, names an unknown joint, leads in a circle, or
-            does not fit the sizes of follower and leader; or one of these two is fixed
-            or has quaternions.
+    `replaced` are joint objects of the user by name (Model.with_joint). A follower or
+    leader that is fixed or has quaternions is refused.
     """
     joints = {joint.name: joint for joint in description.joints}
     good: set[str] = set()  # joints that lead to an independent one

@@ -21,9 +21,7 @@ def with_mended_names(build: Build) -> Build:
     """Return a Build whose names have an underscore for each invisible character.
 
     Names in the choices of the caller (root, tip, lock, drives, joints, loops) are
-    changed alike, so that the original names still match. Each changed name is a
-    warning of the description. A Build whose description has no such name is returned
-    unchanged.
+    changed alike, so that the original names still match. Each is a warning.
     """
     names = list(_names(build.description))
     if all(name.isprintable() for _, name in names):

@@ -39,22 +39,12 @@ _BACK = np.linalg.pinv(BASIS.reshape(10, 16).T)
 
 
 def pseudo_inertia(ten: ArrayLike) -> np.ndarray:
-    """Return J of m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
-
-    Args:
-        ten: Parameters, (..., 10).
-
-    Returns:
-        Matrices, (..., 4, 4).
-    """
+    """Return J (..., 4, 4) of m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
     return np.tensordot(np.asarray(ten, float), BASIS, axes=1)
 
 
 def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
-    """Return the ten parameters (..., 10) of pseudo-inertias J (..., 4, 4).
-
-    They are in the order of `pseudo_inertia`, whose inverse this is.
-    """
+    """Return parameters (..., 10) of J (..., 4, 4): inverse of `pseudo_inertia`."""
     J = np.asarray(J, float)
     return J.reshape(*J.shape[:-2], 16) @ _BACK.T
 
@@ -64,18 +54,15 @@ def least_eigenvalue(ten: ArrayLike) -> float:
 
     It is positive for a physical body whose mass is not all on a plane or a line, zero
     up to rounding if it is, and negative if no mass distribution has the parameters.
-    NaN or infinity among them raises numpy's LinAlgError.
     """
     return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
 
 
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
-    """Return whether some mass distribution has ten parameters, (10,).
+    """Return whether some mass distribution has ten parameters, (10,), or all are 0.
 
     The smallest eigenvalue of J must be at least -slack times the largest absolute
-    entry of J. With slack 0, rounding may exclude masses on a plane or a line. Ten
-    zeros are consistent. NaN or infinity among the parameters raises numpy's
-    LinAlgError.
+    entry of J. With slack 0, rounding may exclude masses on a plane or a line.
     """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))

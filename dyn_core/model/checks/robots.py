@@ -21,12 +21,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
 def check_robot(model: Any, who: str) -> None:
-    """Raise UnsupportedError if an argument is not a robot, such as the name of one.
-
-    Args:
-        model: The argument.
-        who: Name of the function that needs a robot, for the message.
-    """
+    """Raise UnsupportedError, for the function `who`, if an argument is not a robot."""
     if not isinstance(model, Tree):
         text = "None" if model is None else shown(model)
         raise UnsupportedError(
@@ -35,11 +30,7 @@ def check_robot(model: Any, who: str) -> None:
 
 
 def odd_gravity(g: Sequence[float]) -> str:
-    """Return a question on gravity that is along +z or above LARGE; else "".
-
-    Args:
-        g: Gravity in the root frame, 3 numbers [m/s²].
-    """
+    """Return a question on gravity that is along +z or above LARGE [m/s²]; else ""."""
     value = f"gravity ({', '.join(f'{x:g}' for x in g)}) m/s²"
     if math.hypot(*g) > LARGE:
         return f"{value} is above that of any planet: is it meant in cm/s² or mm/s²?"
@@ -56,12 +47,6 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     (DEEP); rad and m count alike, NaN does not. The words are "WHAT is beyond the
     limits of joint JOINT by EXCESS rad" (m if prismatic), after "is NAME in degrees? "
     if the joint turns and is beyond a full turn.
-
-    Args:
-        tree: Robot.
-        name: Name of the argument q, for the question whether it is in degrees.
-        q: Position, (nq,).
-        what: What the position is of, such as "the start".
     """
     sentence, most = "", DEEP
     for i in tree.independent:
@@ -78,15 +63,10 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
 def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
     """Return words on a joint whose positions look like degrees; else "".
 
-    Of each joint the largest absolute position counts; NaN counts as 0. The joint is
-    the one farthest beyond its limits, by more than 0.01, among the hinges that are
-    beyond a full turn. The words are "is NAME in degrees? NAME is beyond the limits of
-    joint JOINT by EXCESS rad".
-
-    Args:
-        tree: Robot.
-        name: Name of the array.
-        rows: Positions, (rows, nq) [rad | m].
+    Of each joint the largest absolute position of the rows (rows, nq) counts; NaN
+    counts as 0. The joint is the one farthest beyond its limits, by more than 0.01,
+    among the hinges that are beyond a full turn. The words are "is NAME in degrees?
+    NAME is beyond the limits of joint JOINT by EXCESS rad".
     """
     if not len(rows):
         return ""
@@ -105,12 +85,6 @@ def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
     coordinate count, above 5 times (FAST) their limits; limits of 0 and NaN do not. The
     words are "WHAT has RATIO times the velocity limit of joint JOINT", after "is NAME
     in degrees per second? " unless it is prismatic.
-
-    Args:
-        tree: Robot.
-        name: Name of the argument qd, for the question whether it is in degrees.
-        qd: Velocity, (nv,).
-        what: What the velocity is of, such as "the start".
     """
     sentence, most = "", FAST
     for i in tree.independent:
@@ -131,12 +105,6 @@ def many_turns(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     Only independent joints whose one coordinate is an angle count, where they have no
     limit in the direction of the turn and |q| is above 4 pi (TURNED); NaN does not. The
     words are those of `turns`.
-
-    Args:
-        tree: Robot.
-        name: Name of the argument q, for the question whether it is in degrees.
-        q: Position, (nq,) [rad | m].
-        what: What the position is of, such as "the start".
     """
     sentence, most = "", TURNED
     for i in tree.independent:
@@ -149,13 +117,7 @@ def many_turns(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
 
 
 def turns(name: str, what: str, joint: str, x: float) -> str:
-    """Return "WHAT of joint JOINT is X rad, X / 2 pi turns; is NAME in degrees?".
-
-    Args:
-        name: Name of the argument, which may be in degrees.
-        what: What the position is of.
-        joint, x: Name of the joint, and its position [rad].
-    """
+    """Return "WHAT of joint JOINT is X rad, X / 2 pi turns; is NAME in degrees?"."""
     return (
         f"{what} of joint {joint} is {x:.4g} rad, {x / (2 * math.pi):.3g} turns; is"
         f" {name} in degrees?"
@@ -168,13 +130,6 @@ def excess(
     """Return "WHAT is beyond the limits of joint JOINT by BEYOND rad" (or m).
 
     "is NAME in degrees? " precedes it if the joint turns and |x| is above 2 pi.
-
-    Args:
-        name: Name of the argument, which may be in degrees beyond a full turn.
-        what: What the position is of.
-        joint, x: Name of the joint, and its position [rad | m], which is not shown.
-        beyond: How far it is beyond its limits [rad | m].
-        slides: Whether the joint is prismatic.
     """
     turns = not slides and abs(x) > 2 * math.pi
     return (

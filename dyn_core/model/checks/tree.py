@@ -9,12 +9,10 @@ from dyn_core.model.loops.loop_constraints import Loop
 
 
 def check_loops(tree: Tree) -> None:
-    """Check the loop constraints of a tree.
+    """Check the loop constraints: links, joints and names.
 
-    Raises:
-        ModelError: Unknown link or joint, name missing or used twice, both frames on
-            one link (two links of one body pass), or a coupling of a joint that is
-            fixed, locked, or has not exactly one coordinate.
+    Both frames on one link are refused (two links of one body pass), and couplings of a
+    joint that is fixed, locked, or has not exactly one coordinate.
     """
     constraints = tree.build.constraints
     check_unique("loop", [loop.name for loop in constraints])
@@ -41,11 +39,7 @@ def check_loops(tree: Tree) -> None:
 
 
 def check_point_springs(tree: Tree) -> None:
-    """Check the point springs of a tree's description.
-
-    Raises:
-        ModelError: Unknown link, or name missing or used twice.
-    """
+    """Check links and names of the point springs of a tree's description."""
     springs = tree.build.description.point_springs
     check_unique("point spring", [spring.name for spring in springs])
     for spring in springs:

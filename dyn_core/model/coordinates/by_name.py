@@ -28,25 +28,13 @@ def _refuse_several(tree: Tree, name: str, what: str) -> None:
 def coordinates_by_name(
     tree: Tree, values: Mapping[str, float], what: str, tolerance: float | None
 ) -> np.ndarray:
-    """Return q (nq,) or qd (nv,) from values by joint name.
+    """Return q (nq,) or qd (nv,), as `what` says, from values by joint name.
 
-    Other joints are neutral, or have zero velocity. Values that look like degrees are
-    a ModelWarning.
-
-    Args:
-        tree: Robot.
-        values: Values by name, of joints with one coordinate; followers may be among
-            them [rad | m], [rad/s | m/s].
-        what: position or velocity.
-        tolerance: Allowed difference of a follower from its rule, in units of `values`;
-            the leader gets its own value if that is given. None: any difference. With
-            None, or without that value, the leader gets the least-squares solution over
-            it and its followers in `values`.
-
-    Raises:
-        ModelError: `values` is no mapping, a joint is unknown, it or its leader has
-            not exactly one coordinate, a value is not a finite number, or a follower is
-            off its rule.
+    Other joints are neutral, or have zero velocity. Values that look like degrees are a
+    ModelWarning. `tolerance` is the allowed difference of a follower from its rule, in
+    units of `values`; the leader gets its own value if that is given. None: any
+    difference. With None, or without that value, the leader gets the least-squares
+    solution over it and its followers in `values`.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices

@@ -223,10 +223,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 
 
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
-    """Raise NonFiniteError if q (..., nq) has a quaternion without direction.
-
-    Its length is then below 1.5e-154 or above 1.3e154; NaN passes.
-    """
+    """Refuse quaternions in q (..., nq) below 1.5e-154 or above 1.3e154, but no NaN."""
     for i in tree.independent:
         if not tree.joint[i].has_lengths(q[..., tree.q_slices[i]]):
             raise NonFiniteError(
@@ -237,19 +234,13 @@ def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
 
 
 def quaternion_joints(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the independent joints whose position has a quaternion.
-
-    They are in the order of q.
-    """
+    """Return the names of independent joints with a quaternion, in the order of q."""
     numbers = ((i, Vector([0.0] * tree.joint[i].nq)) for i in tree.independent)
     return tuple(tree.names[i] for i, q in numbers if tree.joint[i].quaternions(q))
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return the lengths of quaternions that differ from 1 by more than 1e-3.
-
-    The lengths are by name of the joint; NaN is left out. `q` is one position (nq,).
-    """
+    """Return by joint the lengths of quaternions in q (nq,) not 1 within 1e-3."""
     lengths = {
         tree.names[i]: float(np.sqrt(part @ part))
         for i in tree.independent
@@ -261,8 +252,7 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
     """Require that the quaternions in q (nq) have unit length within 1e-3.
 
-    Raises QuaternionError, with the name of the joint, if one does not or has NaN; with
-    traced numbers the Program raises it when it runs.
+    QuaternionError: One does not or has NaN; with traced numbers the Program raises it.
     """
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
     for i in tree.independent:
@@ -283,10 +273,7 @@ def on_arrays(
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """Call a function of Vectors with arrays (n,) or (batch, n); return an array.
-
-    All else is as in the function without overload.
-    """
+    """Call a function of Vectors with arrays (n,) or (batch, n); return an array."""
 
 
 def on_arrays(
@@ -294,20 +281,9 @@ def on_arrays(
 ) -> Vector | np.ndarray:
     """Call a function of Vectors with Vectors, or with arrays (n,) or (batch, n).
 
-    Args:
-        tree: Robot.
-        function: Function of the robot and the inputs as Vectors, in their order.
-        kind: q if it returns nq numbers, v if it returns nv.
-        inputs: Inputs by name; names that begin with q have nq numbers, the name qd and
-            all others nv.
-
-    Returns:
-        A Vector if all inputs are Vectors, else an array, complex if an input is;
-            batches are broadcast. In arrays, a division by zero gives inf or NaN.
-
-    Raises:
-        ShapeError: An array has another size or is not numeric.
-        ValueError: Batches have different lengths, neither of them 1.
+    It returns nq numbers if `kind` is q, nv if it is v. Inputs whose names begin with q
+    have nq numbers, the name qd and all others nv. The result is a Vector if all inputs
+    are, else an array; batches are broadcast, and a division by zero gives inf or NaN.
     """
     vectors = [x for x in inputs.values() if isinstance(x, Vector)]
     if len(vectors) == len(inputs):

@@ -24,16 +24,11 @@ _OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 
 
 def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
-    """Return (rows, columns) of a matrix's stored entries, in the order of storage.
+    """Return (rows, columns) of a matrix's stored entries, in order; None: all (dense).
 
-    None if the matrix stays dense; a sparse one has places, even if all are stored.
-
-    Args:
-        tree: Robot.
-        kind: Kind of the matrix as in its Port. joint_matrix and symmetric can be
-            packed; joint_matrix, joint_slopes, joint_stiffness and joint_damping can be
-            sparse, symmetric is packed instead. All others stay dense.
-        form: dense, packed or sparse.
+    `kind` is that of its Port. joint_matrix and symmetric can be packed; joint_matrix,
+    joint_slopes, joint_stiffness and joint_damping can be sparse, symmetric is packed
+    instead. A sparse one has places, even if all are stored.
     """
     if form == "sparse" and kind in _OF_TREE:
         pairs = _tree_places(tree)
@@ -51,10 +46,6 @@ def changes_some(form: str, kinds: Sequence[str]) -> bool:
 
     packed omits entries of the kinds joint_matrix and symmetric; sparse also of
     joint_slopes, joint_stiffness and joint_damping.
-
-    Args:
-        form: dense, packed or sparse; another one is a KeyError where there is a kind.
-        kinds: Kinds of the matrices, as in their Ports.
     """
     reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
     return form == "dense" or any(kind in reached[form] for kind in kinds)

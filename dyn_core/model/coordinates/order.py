@@ -24,13 +24,7 @@ def coordinate_slices(
 ) -> tuple[Slices, Slices]:
     """Return two tuples by body: slices of its joint's coordinates in q, and in qd.
 
-    A follower has the slices of its leader; bodies not in `order`, and the base, have
-    empty slices.
-
-    Args:
-        joint: By body: its joint.
-        leader: By body: the leader of its joint.
-        order: Bodies with independent coordinates, in the order of the coordinates.
+    A follower has those of its leader; other bodies not in `order` have empty ones.
     """
     nq = nv = 0
     q, v = [slice(0, 0)] * len(joint), [slice(0, 0)] * len(joint)
@@ -44,14 +38,7 @@ def coordinate_slices(
 
 
 def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
-    """Return the same robot with its coordinates in the order of `names`.
-
-    Slices and limits are reordered; numbers of bodies do not change.
-
-    Raises:
-        ModelError: `names` is no list of names, or no permutation of the independent
-            joints.
-    """
+    """Return the robot with coordinates (not bodies) in the order of `names`."""
     names = ListOf(Name()).read("reorder: names", names)
     if sorted(names) != sorted(tree.joint_names):
         wanted = ", ".join(tree.joint_names)
