@@ -71,8 +71,7 @@ def ready(lanes: int) -> bool:
 
 
 class LaneState(PlanState):
-    """The trajectory in one lane, as views; PlanLanes.settle sets an accepted `plan`.
-    """
+    """The trajectory in one lane, as views; PlanLanes.settle sets an accepted plan."""
 
     lanes = 1
 
