@@ -119,10 +119,7 @@ def port_row(
 def slope_row(
     of: str, by: str, sizes: str, unit: str = "SI", kind: str = "plain"
 ) -> Port:
-    """Return the Port "dOF_dBY" of a matrix of partial derivatives.
-
-    `sizes` are those of `of`, then of `by`, such as "nv nv"; see port_row.
-    """
+    """Return the Port "dOF_dBY" of derivatives, sizes of `of`, then `by`: "nv nv"."""
     return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
 
 

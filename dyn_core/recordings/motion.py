@@ -384,10 +384,7 @@ def unused_joints(record: MotionRecord, model: Model) -> str:
 
 
 def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:
-    """Check that all numbers of an array, (rows, columns), are finite.
-
-    `kind` is the quantity's name, `names` those of the columns or "", for the error.
-    """
+    """Check that the numbers (rows, columns) of a quantity `kind` are all finite."""
     if np.isfinite(array).all():
         return
     row, column = (int(x[0]) for x in np.nonzero(~np.isfinite(array)))

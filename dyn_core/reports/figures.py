@@ -71,10 +71,7 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them [J].
-
-    Constraints and correction are drawn only if they are not zero throughout.
-    """
+    """Return a figure of the energies, and of the terms that changed them [J]."""
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential

@@ -73,10 +73,7 @@ def _copies(count: str) -> int:
 
 
 def check_extent(content: bytes, where: str) -> None:
-    """Check that an MJCF does not exceed SIZE, DEPTH and ELEMENTS (with their copies).
-
-    Included files are not counted; malformed XML is counted up to its first error.
-    """
+    """Check that an MJCF is within SIZE, DEPTH and ELEMENTS, without its includes."""
     try:
         if len(content) > SIZE:
             raise _TooLarge(f"it is larger than {SIZE} bytes")

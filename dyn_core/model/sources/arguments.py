@@ -165,10 +165,7 @@ def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
 def load_with(
     settings: Mapping[str, Sequence[str]], source: Source, **options: Any
 ) -> Model:
-    """Return the robot of a source, read with the parameters READING of a node.
-
-    `options` are further keywords of dyn.load.
-    """
+    """Return the robot of a source, read with the parameters READING of a node."""
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
     return load(source, package_paths=paths, xacro_arguments=values or None, **options)
@@ -189,10 +186,7 @@ def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
 def load_robot(
     arguments: argparse.Namespace, robot: str | None = None, **options: Any
 ) -> Model:
-    """Return the robot of a command, arguments.robot unless `robot` is given.
-
-    `options` are further keywords of dyn.load; they override the arguments.
-    """
+    """Return the robot of a command; `options` of dyn.load override the arguments."""
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     choices: dict[str, Any] = {
         "root_joint": getattr(arguments, "root_joint", None),

@@ -262,10 +262,7 @@ class PlanarChainGeometry:
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:
-        """Return 1.0 if a joint turns counter-clockwise for qd > 0, else -1.0.
-
-        That is about the plane's normal, axes[2]. `body` is 1..nb, of a turning joint.
-        """
+        """Return 1.0 if a joint turns counter-clockwise about axes[2], else -1.0."""
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
         return 1.0 if self.axes[2] @ turned > 0 else -1.0

@@ -188,10 +188,7 @@ class FindingPlace(NamedTuple):
 
 
 class Met(NamedTuple):
-    """One place where a check met a fault: code in the catalogue, and FindingPlace.
-
-    `lines` are to be pasted into the sidecar.
-    """
+    """One place where a check met a fault; `lines` are to paste into the sidecar."""
 
     code: str
     owner: str
