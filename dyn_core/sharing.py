@@ -162,8 +162,7 @@ if hasattr(os, "register_at_fork"):
 def forks_wait_for(lock: Lock) -> None:
     """Register a lock that is acquired before every fork and released after it.
 
-    It is released in the parent and unused in the child. A lock cannot be removed
-    again.
+    It is released in the parent and unused in the child.
     """
     _FORKS.locks.append(lock)
 
@@ -171,11 +170,8 @@ def forks_wait_for(lock: Lock) -> None:
 class CommonSetting:
     """A context manager for a process-wide setting, changed while any thread is inside.
 
-    Args:
-        begin: Changes the setting and returns the previous value; called by the first
-            thread that enters.
-        end: Restores the setting from that value; called by the last thread that
-            leaves.
+    The first thread that enters calls `begin`, which changes the setting and returns
+    the previous value; the last one that leaves calls `end` with that value.
     """
 
     def __init__(self, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
@@ -199,9 +195,8 @@ class once(Generic[Result]):
     """A function whose result is computed once for each set of arguments.
 
     It is functools.cache under a lock: of threads that call at the same time one
-    computes, and all get the same object. Arguments are positional and hashable. The
-    function must not wait for another thread that may call it. Exceptions are not
-    cached: the next call computes again.
+    computes, and all get the same object. The function must not wait for another thread
+    that may call it. Exceptions are not cached.
 
         @once
         def machine() -> Machine: ...

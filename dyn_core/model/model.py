@@ -46,11 +46,7 @@ BY_COORDINATE = [x.name for x in fields(Tree) if x.type == "tuple[Vector, ...]"]
 
 
 def html_table(tree: Tree) -> str:
-    """Return a robot's name, sizes and table of joints as HTML.
-
-    The sizes are the number of moving bodies, nq and nv. The table has one row for each
-    of the first MOST (60) moving bodies; the number of further ones is written below.
-    """
+    """Return a robot's name, sizes and table of joints (at most MOST) as HTML."""
     rows = [_cells(tree, i) for i in tree.bodies][:MOST]
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
     return (

@@ -35,10 +35,7 @@ ROTORS = ("armature",)
 
 
 def check_switch(name: str, value: object) -> None:
-    """Raise SettingError if a value is not a boolean; the string "no" would be true.
-
-    Booleans of numpy are valid. `name` is the argument's name for the message.
-    """
+    """Refuse a value that is no boolean: the string "no" would be true."""
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} is {value!r}; valid: True, False", name)
 

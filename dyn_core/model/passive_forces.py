@@ -69,10 +69,7 @@ def without_springs(tree: AnyTree) -> AnyTree:
 
 
 def with_potentials(tree: AnyTree) -> AnyTree:
-    """Return the same robot without the user's forces that have no potential.
-
-    Springs, point springs and forces with a potential stay.
-    """
+    """Return the same robot without the user's forces that have no potential."""
     kept = tuple(f for f in tree.forces if getattr(f, "potential", None) is not None)
     return replace(tree, forces=kept)
 
@@ -87,10 +84,7 @@ def without_friction(tree: AnyTree) -> AnyTree:
 
 
 def without_dry_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with zero dry friction; damping is unchanged.
-
-    Its asymmetry and the Stribeck effect are zero, too.
-    """
+    """Return the same robot with zero dry friction; damping is unchanged."""
     zeros = tuple(x * 0.0 for x in tree.friction)
     return replace(tree, friction=zeros, friction_asymmetry=zeros, stribeck=zeros)
 
@@ -131,11 +125,10 @@ def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
 
 
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
-    """Return the matrix d friction_force / d qd, nv x nv.
+    """Return the matrix d friction_force / d qd, nv x nv, for qd (nv,) [rad/s | m/s].
 
     It is diagonal, except for followers whose ratio is a matrix; asymmetry and the
-    Stribeck effect can make it negative. `qd` are the velocities of the independent
-    coordinates, nv [rad/s | m/s].
+    Stribeck effect can make it negative.
     """
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
@@ -181,8 +174,7 @@ def with_equal_directions(tree: AnyTree) -> AnyTree:
 def spring_force(tree: Tree, q: Vector) -> Vector:
     """Return the joint force that extends the springs, stiffness (q - rest), (nv,).
 
-    Springs of followers act on their leaders. Joints with quaternions have no spring
-    force. Point springs and forces of the user are not included.
+    Springs of followers act on their leaders. Point springs are not included.
 
     Source: KIM-S2.
     """

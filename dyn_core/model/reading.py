@@ -22,20 +22,12 @@ GRAVITY = (0.0, 0.0, -9.81)  # of files that do not say [m/s²]
 
 @dataclass(frozen=True)
 class Choices:
-    """The caller's arguments, as in load_urdf and load_mjcf; checked.
+    """The caller's arguments, as in load_urdf and load_mjcf.
 
-    Attributes:
-        root_joint: Joint between world and root link; None: the file's or format's own.
-        lock: Joint positions at which joints are fixed, by name [rad | m]; None: none.
-        root, tip: First and last link of a sub-chain, or None.
-        extras: Sidecar of the caller, or None.
-        sidecar: Whether the sidecar beside the file is read.
-        check: warn or error.
-        gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: the file's, or
-            GRAVITY, (0, 0, -9.81).
-
-    Raises ModelError for an invalid check, lock or gravity; the other arguments are
-    checked later.
+    None means the file's own, or none. `lock` has the positions at which joints are
+    fixed, by name [rad | m]; `root` and `tip` are first and last link of a sub-chain;
+    `gravity` is in the root frame, 3 [m/s²]. Only check (warn or error), lock and
+    gravity are checked here.
     """
 
     root_joint: str | None
@@ -68,21 +60,10 @@ def complete_model(
 ) -> Model:
     """Return the Model of a file's description, completed by its sidecar.
 
-    Issues one ModelWarning with the first 3 of the Model's warnings, if some are more
-    than hints.
-
-    Args:
-        description: Content of the file.
-        origin: Record of the source.
-        path: Path of the file, beside which the sidecar NAME.dyn.yaml is searched, or
-            None.
-        choices: Choices of the caller; its root_joint and gravity are not used.
-        root_joint: Joint between world and root link: fixed or floating.
-        gravity: Gravity acceleration in the root frame, 3 [m/s²].
-
-    Raises:
-        ModelError: The robot, its sidecar or a choice is not valid, or doubtful and
-            choices.check is error.
+    The sidecar is NAME.dyn.yaml beside `path`. root_joint (fixed or floating) and
+    gravity (3 [m/s²], in the root frame) are read instead of those of `choices`. Issues
+    one ModelWarning with the first 3 of the Model's warnings, if some are more than
+    hints.
     """
     beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
     description, origin = sidecar_file.complete(

@@ -99,12 +99,7 @@ def place_shapes(
 ) -> tuple[PlacedShape, ...]:
     """Return the collision shapes of all links, with body and placement in it.
 
-    They are in the order of `frames`, and within a link in the order of its
-    description.
-
-    Args:
-        frames: Frames of links by name.
-        description: Description with the links' collision shapes.
+    They are in the order of `frames`, and within a link in that of its description.
     """
     links = {link.name: link for link in description.links if link.collisions}
     return tuple(
@@ -118,17 +113,8 @@ def place_shapes(
 def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
     """Add a sidecar's collisions, pairs and materials to a robot.
 
-    A rule for a pair, and the material of a link, replace earlier ones.
-
-    Args:
-        builder: Its shapes, materials and pairs are changed; it has no findings.
-        data: Content of the sidecar, checked by its Table.
-        source: Name of the sidecar in messages.
-
-    Raises:
-        ModelError: Unknown link, invalid shape, an entry without exactly one of `add`
-            and `replace`, a link paired with itself, or a pair in both `allow` and
-            `deny` of the sidecar. What was added before stays in `builder`.
+    A rule for a pair, and the material of a link, replace earlier ones. After a
+    ModelError, what was added before stays in `builder`.
     """
     names = builder.link_names
     for name, entry in data.get("collisions", {}).items():

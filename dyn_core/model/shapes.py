@@ -16,24 +16,14 @@ ANY, WORLD = "*", "world"  # in pairs: any link; any half-space of the world
 
 @dataclass(frozen=True)
 class Shape:
-    """A collision shape, centred in its frame.
-
-    Class attributes:
-        kind: Name of the kind in files.
-
-    Attributes:
-        X: Transform from the link's frame to the shape's.
-    """
+    """A collision shape, centred in its frame; X: from the link's frame to its own."""
 
     X: Transform
     kind: ClassVar[str] = ""
 
     @property
     def reach(self) -> float:
-        """Largest distance of the shape's points from its centre [m].
-
-        It is infinite for shapes that do not define it, such as meshes.
-        """
+        """Largest distance of a point from the centre [m]; infinite if undefined."""
         return math.inf
 
 
@@ -95,9 +85,7 @@ class Capsule(Shape):
 class Mesh(Shape):
     """The convex hull of a mesh file, which is read when it is first needed.
 
-    Attributes:
-        file: Path or package:// address, as in the robot's file.
-        scale: Factors along x, y, z, 3.
+    `file` is a path or package:// address; `scale` has factors along x, y, z.
     """
 
     file: str
@@ -108,12 +96,8 @@ class Mesh(Shape):
 class PlacedShape(NamedTuple):
     """A collision shape with its body and placement in a Model.
 
-    Attributes:
-        link: Name of the link.
-        body: Number of the body the link belongs to; 0 is the base.
-        X: Transform from the body's frame to the shape's.
-        shape: The shape.
-        number: Index of the shape among the link's shapes, from 0.
+    `body` is the number of the body, 0 for the base, X the transform from its frame to
+    the shape's, and `number` the index among the link's shapes.
     """
 
     link: str
@@ -125,12 +109,10 @@ class PlacedShape(NamedTuple):
 
 @dataclass(frozen=True)
 class PairRules:
-    """Explicit rules for the pairs of links that are tested for contact.
+    """Explicit rules for the pairs of links that are tested for contact, or are not.
 
-    Attributes:
-        allow, deny: Sets of pairs that are tested, or are not. A pair is a set of two
-            names, of links, `*` for any link or `world` for any half-space; a set of
-            `*` alone is any two links. Precedence: see `decision`.
+    A pair is a set of two names, of links, `*` for any link or `world` for any
+    half-space; a set of `*` alone is any two links. Precedence: see `decision`.
     """
 
     allow: frozenset[frozenset[str]] = frozenset()
@@ -141,11 +123,7 @@ class PairRules:
 
         A rule for (a, b) precedes rules for (a, `*`) and (b, `*`), which precede the
         rule for (`*`, `*`). Of rules of equal rank, `deny` precedes `allow`. `*` stands
-        for links only: a link that meets no link may still meet the world; if one name
-        is `world`, only the rules for (a, b) and (`world`, `*`) apply.
-
-        Args:
-            a, b: Names of two links, or of a link and `world`.
+        for links only: for (a, `world`) only that rule and (`world`, `*`) apply.
         """
         named = [{a, b}]
         starred = [{WORLD, ANY}] if WORLD in (a, b) else [{a, ANY}, {b, ANY}]

@@ -152,19 +152,8 @@ def choose(
         no extras, sidecar is True   beside if that file exists, else None
         no extras, sidecar is False  None
 
-    The warning, if `sidecar` is True, says that a file is not read: `beside`, which
-    exists, as `extras` are given and are another file; or, without `extras` and
-    `beside`, a file NAME.dyn.yml or NAME_dyn.yaml, which should be called as `beside`.
-
-    Args:
-        beside: Path of the sidecar beside the robot's file, NAME.dyn.yaml; None: the
-            robot has no file.
-        extras: Sidecar of the caller (mapping, YAML or path), or None.
-        sidecar: Whether the file beside the robot's may be read.
-
-    Raises:
-        ModelError: `sidecar` is not a boolean.
-        SettingError: The system does not tell whether one of the files exists.
+    The warning, if `sidecar` is True, says that a file is not read: `beside`, as
+    `extras` are another file; or, without both, a file NAME.dyn.yml or NAME_dyn.yaml.
     """
     if not isinstance(sidecar, bool):  # "no" would count as True
         raise ModelError(f"sidecar is {sidecar!r}; valid: True, False")
@@ -197,19 +186,9 @@ def complete(
 ) -> tuple[Description, Origin]:
     """Return a description with its sidecar applied, and the origin that names it.
 
-    Without a sidecar, the origin is returned unchanged. A sidecar beside the robot's
-    file that is not read, because of `extras` or of its name (NAME.dyn.yml,
-    NAME_dyn.yaml), adds a warning to the description.
-
-    Args:
-        description: Description from a robot's file.
-        origin: Origin of the description.
-        path: Path of the robot's file, which joins the description's sources, or None.
-        beside, extras, sidecar: Sidecar beside the robot's file, sidecar of the caller
-            or the name of a shipped one, and whether the first may be read.
-
-    Raises:
-        ModelError: The sidecar is not valid, or `sidecar` is not a boolean.
+    `beside` is the sidecar beside the robot's file `path`, which joins the
+    description's sources. A sidecar that is not read (see `choose`) adds a warning to
+    the description.
     """
     extras, unread = choose(beside, robots.sidecar(extras), sidecar)
     description = replace(description, warnings=(*description.warnings, *unread))

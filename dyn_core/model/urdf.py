@@ -85,19 +85,10 @@ def load_urdf(
 
 
 def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
-    """Return the Model of a <robot> element.
+    """Return the Model of a <robot> element, which is emptied.
 
-    Issues one ModelWarning, as `complete_model` does.
-
-    Args:
-        robot: Element of the XML, which is emptied.
-        origin: Record of the source; the sidecar is searched beside its file.
-        choices: Choices of the caller. Without a root_joint it is fixed; without
-            gravity it is (0, 0, -9.81) m/s².
-
-    Raises:
-        ModelError: The element, a sidecar or a choice is not valid, or an element is
-            doubtful and choices.check is error.
+    Without a root_joint in `choices` it is fixed; without gravity it is (0, 0, -9.81)
+    m/s². Issues one ModelWarning, as `complete_model` does.
     """
     with seldom_collected():
         description = describe(robot, choices.strict)
@@ -138,10 +129,7 @@ def describe(element: Element, strict: bool = False) -> Description:
 
 
 def parsed(clean: CleanRobot) -> Parsed:
-    """Return the robot object of urdf-parser-py for a cleaned <robot> element.
-
-    Raises ModelError if the parser refuses the XML.
-    """
+    """Return the robot object of urdf-parser-py for a cleaned <robot> element."""
     try:
         robot = parser.URDF.from_xml(clean.element, reflection.Path("robot"))
     except Exception as error:  # the parser raises bare Exceptions and AssertionErrors

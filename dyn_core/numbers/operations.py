@@ -17,10 +17,7 @@ import numpy as np
 
 
 def divide(a: float, b: float) -> float:
-    """Return a / b; for b = 0 infinity with the sign of the quotient, or NaN.
-
-    It is NaN where b is 0 and a is 0 or NaN. The sign of b = -0.0 is negative.
-    """
+    """Return a / b; for b = 0 infinity with the sign of the quotient, or NaN."""
     try:
         return a / b
     except ZeroDivisionError:
@@ -90,15 +87,9 @@ def _complex_atan2(y: complex, x: complex) -> complex:
 class Operation:
     """The definition of one operation.
 
-    Attributes:
-        arity: Number of operands.
-        on_float: Function of Python floats.
-        on_column: Function of NumPy columns.
-        on_complex: Function of complex numbers, analytic near the real axis; None if
-            there is none.
-        boolean: Whether the result is a condition.
-        counts: Category in operation counts (add, mul, div, sqrt, trig); None if the
-            operation is not counted.
+    `on_complex` is analytic near the real axis, None if there is none. `boolean`: the
+    result is a condition. `counts` is the category in operation counts (add, mul, div,
+    sqrt, trig), None if it is not counted.
     """
 
     arity: int

@@ -18,10 +18,8 @@ Matrices = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 class ProductShape(NamedTuple):
     """Sizes of a matrix product, its sign, and whether it is added to a third matrix.
 
-    Attributes:
-        rows, inner, columns: A is rows x inner, B is inner x columns.
-        negative: Whether the sign is changed: -A B, or C - A B.
-        onto: Whether the product is added to a matrix C, rows x columns.
+    A is rows x inner, B inner x columns. `negative` means -A B, or C - A B; `onto` that
+    it is added to a matrix C, rows x columns.
     """
 
     rows: int
@@ -33,12 +31,7 @@ class ProductShape(NamedTuple):
     def split(
         self, entries: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Return (entries of A, entries of B, entries of C), each row by row.
-
-        Args:
-            entries: The entries of A, of B and, if there is a C, of C, concatenated;
-                else the third part is empty.
-        """
+        """Return the entries of A, of B and of C, which are empty if there is no C."""
         a = self.rows * self.inner
         b = a + self.inner * self.columns
         return entries[:a], entries[a:b], entries[b:]
@@ -54,12 +47,8 @@ def unrolled_product(
 ) -> list[Any]:
     """Return the entries of A B, -A B, C + A B or C - A B, by scalar operators.
 
-    Args:
-        a, b, c: Entries of A, B and C, row by row; c is read only where shape.onto.
-        shape: Sizes (inner >= 1); sign of A B, and whether it is added to C.
-
-    Returns:
-        The entries, row by row.
+    All entries are row by row; c is read only where shape.onto. shape.inner is at least
+    1.
     """
     rows, inner, columns, negative, onto = shape
     result = []

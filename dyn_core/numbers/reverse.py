@@ -20,15 +20,11 @@ RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
 class Reverse(Number):
-    """A number and the index of its operation in a Record.
+    """A number `x` and the index `place` of its operation in a Record.
 
     It has the rank of a direction: Taylor numbers of coordinates and of time may have
-    such numbers as components; Taylor numbers along a direction may not.
-
-    Attributes:
-        x: Value, a number of a lower rank.
-        record: Record of the operations.
-        place: Index in the record of the operation that computed it.
+    such numbers as components; Taylor numbers along a direction may not. x has a lower
+    rank.
     """
 
     __slots__ = ("place", "record", "x")
@@ -41,17 +37,8 @@ class Reverse(Number):
         """Record an operation and return its result, a Reverse number.
 
         Comparisons and floor are evaluated on the values and not recorded: their
-        derivative is zero, and their result is no Reverse number. "require" passes the
-        value of the condition on to the number of a lower rank that it is, and returns
-        None.
-
-        Args:
-            op: Name in OPERATIONS, or "require".
-            operands: Reverse numbers of one record, numbers of a lower rank, floats; of
-                "require": condition, error class, item.
-
-        Raises:
-            UnsupportedError: The operation is not in OPERATIONS.
+        derivative is zero. "require" (condition, error class, item) passes the value of
+        the condition on to the number of a lower rank that it is, and returns None.
         """
         if op == "require":
             condition, *rest = operands

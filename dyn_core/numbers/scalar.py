@@ -357,10 +357,8 @@ def flat_product(
 ) -> list[Any]:
     """Return the entries of A B, -A B, C + A B or C - A B, row by row.
 
-    Args:
-        a, b, c: Entries of A, B and C, row by row, any numbers; c is empty unless
-            shape.onto. Their count is not checked.
-        shape: Sizes, each at least 1; sign of A B, and whether it is added to C.
+    a, b, c are the entries, row by row; c is empty unless shape.onto. Sizes are at
+    least 1.
     """
     number = _number_of(*a, *b, *c)
     if number is None:
@@ -382,12 +380,9 @@ def _dispatch(op: str, *operands: Any) -> Any:
 
 
 class Column(Number):
-    """Values of one quantity for many states: a NumPy array with one entry per state.
+    """Values of one quantity for many states, an entry each, in an array (no copy).
 
     Invalid operations follow IEEE arithmetic; np.errstate decides whether NumPy warns.
-
-    Attributes:
-        values: The array; the constructor stores it without a copy.
     """
 
     __slots__ = ("values",)
@@ -398,11 +393,8 @@ class Column(Number):
     def apply(self, op: str, *operands: Any) -> Column:
         """Return the Column of results of an operation, from Columns and numbers.
 
-        Operands are in order; `op` is a name in OPERATIONS.
-
-        Raises:
-            TypeError: The operation is not in OPERATIONS, such as a loop; or an operand
-                is a vector, matrix or spatial value, whose entries are not rows.
+        TypeError: It is not in OPERATIONS, or an operand is a vector, matrix or spatial
+        value.
         """
         if op not in OPERATIONS:
             raise TypeError(f"'{op}' is not offered on columns; trace the algorithm")

@@ -137,10 +137,7 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return Taylor(x, d1, d2, rank), or x where its derivatives are constants 0.
-
-    A second derivative None counts as 0.
-    """
+    """Return Taylor(x, d1, d2, rank), or x where derivatives are 0; d2 None is 0."""
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )
@@ -242,8 +239,7 @@ def _loop(
 def computed(op: str, *values: Any) -> Any:
     """Return an operation's result; the operand of the highest rank computes it.
 
-    Without a Number among the operands it is computed on floats: 1/0 is inf, an `op`
-    that is not in OPERATIONS a KeyError. Else errors are those of Number.apply.
+    Without a Number among the operands it is computed on floats: 1/0 is inf.
     """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:

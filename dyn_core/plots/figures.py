@@ -126,12 +126,8 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
 def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
     """Return (figure, axes): no window, and one Axes that fills it and is not shown.
 
-    Args:
-        width, height: Size [pixels].
-        flat: Whether the axes are two-dimensional; False: three-dimensional.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
+    `width` and `height` are in pixels; `flat` axes are two-dimensional, else they have
+    three.
     """
     figure, axes = new_figure(
         figsize=(width / DPI, height / DPI),
@@ -219,10 +215,7 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
 
 def put_title(figure: Any, title: str) -> None:
-    """Write a title above a figure; do nothing for an empty one.
-
-    The figure is changed in place; the text is shown literally.
-    """
+    """Write a title above a figure, in place and literally; nothing if it is empty."""
     if title:
         figure.suptitle(
             plot_text(title), x=0.01, ha="left", fontsize=11, fontweight="bold"
@@ -304,16 +297,7 @@ def check_plot(path: str) -> None:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file; an existing one is replaced.
-
-    Args:
-        figure: Figure of matplotlib.
-        path: File; its extension decides the format, without one .png is added.
-
-    Raises:
-        SettingError: The file cannot be written, or matplotlib does not support its
-            type.
-    """
+    """Write a figure to a file, replaced; without an extension .png is added."""
     try:
         with writing(path, "plot"):
             figure.savefig(path, dpi=110)

@@ -39,14 +39,9 @@ summary { cursor: pointer; color: #0072b2; }
 
 
 class ReportSection(NamedTuple):
-    """A section of a page.
+    """A section of a page; title and meaning (one sentence) are text, content is HTML.
 
-    Attributes:
-        title: Heading, as text.
-        meaning: One sentence that explains the section, as text.
-        content: HTML made by `table`, `picture`, `note`, `paragraph` and `folded`.
-        opens: Whether the sections of another run begin here, marked by a larger
-            heading.
+    `opens`: The sections of another run begin here, marked by a larger heading.
     """
 
     title: str
@@ -56,15 +51,7 @@ class ReportSection(NamedTuple):
 
 
 def page(title: str, sections: Iterable[ReportSection], introduction: str = "") -> str:
-    """Return a whole HTML page.
-
-    Args:
-        title: Heading and title of the document, as text, which is escaped.
-        sections: Sections, in order; titles and meanings are escaped, the contents are
-            HTML and not.
-        introduction: Sentence below the heading, as text, which is escaped; empty:
-            none.
-    """
+    """Return a whole HTML page; all but the contents of the sections is escaped."""
     parts = [f"<h1>{page_text(title)}</h1>"]
     if introduction:
         parts.append(f'<p class="meaning">{page_text(introduction)}</p>')
@@ -77,13 +64,7 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
 
 
 def document(title: str, body: str, style: str) -> str:
-    """Return a whole HTML document, which loads no other files.
-
-    Args:
-        title: Title, which is escaped.
-        body: HTML of the body.
-        style: CSS.
-    """
+    """Return a whole HTML document that loads no other files; the title is escaped."""
     return "\n".join((
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -138,12 +119,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def picture(drawn: Callable[[], Any], meaning: str) -> str:
     """Return a figure of matplotlib as an <img> element with the image inside.
 
-    Without matplotlib it is a note about the missing picture, and `drawn` is not
-    called.
-
-    Args:
-        drawn: Function that returns the figure; its errors pass through.
-        meaning: Alternative text, which is escaped.
+    `drawn` returns the figure; without matplotlib it is not called, and the result is a
+    note. The alternative text `meaning` is escaped.
     """
     if not can_draw():
         return note(f"No picture ({meaning}): {NO_PICTURES}")
@@ -151,12 +128,7 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Return HTML content that is shown when its summary is clicked.
-
-    Args:
-        summary: Text, which is escaped.
-        content: HTML.
-    """
+    """Return HTML content that is shown when its summary (escaped) is clicked."""
     head = f"<summary>{page_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
 
@@ -174,27 +146,13 @@ def paragraph(sentence: str) -> str:
 def check_page(path: str, option: str = "report") -> None:
     """Check the path of a page, before time is spent on its content.
 
-    Args:
-        path: File of the page.
-        option: Name of the option in error messages.
-
-    Raises:
-        SettingError: It does not end with .html or .htm in lower case, its folder does
-            not exist, or it is a folder.
+    It must end with .html or .htm in lower case, and its folder must exist.
     """
     check_file_name(path, SUFFIXES, option)
 
 
 def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write an HTML page atomically; an existing file is replaced.
-
-    Args:
-        path: File of the page.
-        content: The whole page, written as UTF-8.
-
-    Raises:
-        SettingError: The file cannot be written.
-    """
+    """Write an HTML page atomically, as UTF-8; an existing file is replaced."""
     file = Path(path)
     with (
         writing(file),

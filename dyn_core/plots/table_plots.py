@@ -22,16 +22,9 @@ def plot_errors(
 ) -> Any:
     """Return a figure of errors: a row for each name, a mark for each column.
 
-    The axis of errors is logarithmic.
-
-    Args:
-        errors: Errors by name of the row, then by column; errors below 1e-18 are drawn
-            at 1e-18, missing columns of a name and NaN not at all.
-        allowed: Maximum error that passes, drawn as a line; None: no line.
-        title: Title of the figure; empty: none.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
+    The axis of errors is logarithmic; errors below 1e-18 are drawn there, missing
+    columns and NaN not at all. `allowed` is the maximum error that passes, drawn as a
+    line.
     """
     names = list(errors)
     columns = list(dict.fromkeys(key for row in errors.values() for key in row))
@@ -72,19 +65,10 @@ def plot_ranges(
 ) -> Any:
     """Return a figure of values with standard deviations and previous values.
 
-    There is a row for each name; lengths are relative to the larger absolute value of
-    value and previous value, at least 1e-12, so that names of any unit share an axis.
-    The axis shows -2 to 2.
-
-    Args:
-        names: Names of the rows.
-        values, deviations, before: Value, standard deviation and previous value of each
-            row, (rows,) each. A deviation larger than both values is drawn faintly; a
-            value of infinite or NaN deviation as an open circle without bar.
-        title: Title of the figure; empty: none.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
+    Arrays are (rows,). Lengths are relative to the larger absolute value of value and
+    previous value, at least 1e-12, so that names of any unit share an axis, -2 to 2. A
+    deviation larger than both values is drawn faintly; a value of infinite or NaN
+    deviation as an open circle without bar.
     """
     scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)  # not 0
     rows = np.arange(len(names))

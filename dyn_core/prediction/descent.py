@@ -169,13 +169,10 @@ class Search:
     """The iterations from one start, up to the next piece of work for its PlanState.
 
     Private methods that return Steps are generators: they yield each piece of work as
-    (name, arguments), are sent its result, and return at their end.
-
-    Attributes:
-        state: PlanState; of an Iteration, or of one lane of PlanLanes.
-        wanted: Name of the work that the search waits for, a method of Iteration and
-            of PlanLanes, and its arguments; the first one from the start on.
-        result: The plan, when the search has ended.
+    (name, arguments), are sent its result, and return at their end. `wanted` is the
+    work that the search waits for, a method of Iteration and of PlanLanes; `state` is
+    an Iteration, or one lane of PlanLanes; `result` is the plan, when the search has
+    ended.
     """
 
     def __init__(self, descent: Descent, state: PlanState, start: PlanStart) -> None:
@@ -185,10 +182,7 @@ class Search:
         self.result: Any = None
 
     def go_on(self, answer: Any) -> bool:
-        """Continue the search with the result of its work; return whether it has ended.
-
-        Then `result` is its plan; else `wanted` is the next work.
-        """
+        """Continue with the result of the work; return whether the search has ended."""
         try:
             self.wanted = self._steps.send(answer)
         except StopIteration as end:
@@ -197,10 +191,7 @@ class Search:
         return False
 
     def move_to(self, state: Iteration) -> None:
-        """Continue with an Iteration, before the wanted work is done.
-
-        The start, the plan and its model are copied to it, see Iteration.take.
-        """
+        """Continue with an Iteration (see `take`), before the wanted work is done."""
         state.take(self.state, self.start)
         self.state = state
 

@@ -76,9 +76,8 @@ class PlanCase(SystemCase):
     def arguments(self, program: Any) -> list[np.ndarray]:
         """Return q, qd, and a guess of q, qd and tau of the plan: five arrays.
 
-        They are (nq,), (nv,), (N + 1, nq), (N + 1, nv) and (N, nv) for the problem's N
-        knots. Each call has another random start. The guess rests at q without joint
-        forces. `program` is not used.
+        The guess is (N + 1, nq), (N + 1, nv) and (N, nv). Each call has another random
+        start; the guess rests there without joint forces.
         """
         model, N = self.model.model, self.model.knots
         q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)
@@ -105,13 +104,8 @@ def plans_obey_the_step(case: PlanCase) -> Pairs:
 def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProblem:
     """Return the problem of a short plan of a random robot towards rest.
 
-    It has 4 knots in 0.1 s, and no limits of position and velocity.
-
-    Args:
-        seed: Seed of the random numbers.
-        size: Number of joints, 1 or more: 0 is a SettingError, a negative size or seed
-            a ValueError.
-        restriction: Not used.
+    It has 4 knots in 0.1 s, and no limits of position and velocity. `size` is the
+    number of joints; `restriction` is not used.
     """
     robot = random_model(seed, size=size, kinds=("revolute", "prismatic"))
     costs = [cost.posture(when="always"), cost.velocity(), cost.effort()]

@@ -33,8 +33,7 @@ class PlanLimits(NamedTuple):
         low, high: Limits of each state, (N + 1, nx).
         multipliers: (N + 1, nx, 2), for the lower and the upper limit.
         rho: Weight of squared violations, (1,).
-        place: Index in q of each coordinate of qd, (nv,); 0 for joints with
-            quaternions, which have no limits of position.
+        place: Index in q of each coordinate of qd, (nv,); 0 with quaternions.
     """
 
     low: FloatArray2
@@ -49,19 +48,13 @@ def limit_terms(
     limits: PlanLimits, q: FloatArray2, qd: FloatArray2, gradient: FloatArray2,
     curved: FloatArray2, to: FloatArray,
 ) -> int:  # fmt: skip
-    """Compute value, gradient and diagonal of the Hessian of a Penalty; return 0.
+    """Compute value (1,), gradient and diagonal of the Hessian of a Penalty; return 0.
 
         value = sum of (max(0, lambda + rho g)² - lambda²) / (2 rho)
 
     lambda are the multipliers, g the excesses over the limits, at most 1e141
-    (FARTHEST). The first state does not count.
-
-    Args:
-        limits: Numbers of the penalty.
-        q, qd: States of a plan, (N + 1, nq) and (N + 1, nv).
-        gradient, curved: Gradient and diagonal are written here, (N + 1, nx) each; row
-            0 is not changed.
-        to: The value is written here, (1,).
+    (FARTHEST). The value is written to `to`, the others, (N + 1, nx), to `gradient` and
+    `curved`, except for row 0: the first state does not count.
     """
     nv, rho, total = len(limits.place), limits.rho[0], 0.0
     for k in range(1, len(q)):
@@ -86,13 +79,9 @@ def limit_values(
     limits: PlanLimits, q: FloatArray3, qd: FloatArray3, slopes: FloatArray3,
     to: FloatArray, values: FloatArray,
 ) -> None:  # fmt: skip
-    """Compute the values of a Penalty for n plans, see limit_terms.
+    """Compute the `values` (n,) of a Penalty for n plans, see limit_terms.
 
-    Args:
-        limits: Numbers of the penalty.
-        q, qd: States of the plans, (n, N + 1, nq) and (n, N + 1, nv).
-        slopes, to: Work, (2, N + 1, nx) and (1,).
-        values: The values are written here, (n,).
+    q and qd are (n, N + 1, .); `slopes` and `to` are work, (2, N + 1, nx) and (1,).
     """
     for s in range(len(values)):
         limit_terms(limits, q[s], qd[s], slopes[0], slopes[1], to)
@@ -269,8 +258,7 @@ class Penalty:
 class LimitTerms:
     """The limits of one problem: value and slopes of its plan, values of its trials.
 
-    Attributes:
-        value, gradient, curved: Results of `of_plan`: (1,), and (N + 1, nx) each.
+    `of_plan` computes value, (1,), and gradient and curved, (N + 1, nx) each.
     """
 
     def __init__(self, penalty: Penalty, plan: Any, tried: Any) -> None:
@@ -301,10 +289,7 @@ class LimitTerms:
             self._of_tried = compiled(limit_terms).bind(self._numbers, *single)
 
     def read(self, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty, unless they are here already.
-
-        They are if it was the last one read, without an `update` since.
-        """
+        """Copy the numbers of a penalty, unless they are here already."""
         if self._read is not penalty or self._changes != penalty.changes:
             for mine, several, new in zip(
                 self._numbers, self._all, penalty.limits(), strict=True
@@ -322,10 +307,7 @@ class LimitTerms:
 class LimitLanes:
     """The limits of several problems, one in each lane, with their own numbers.
 
-    Attributes:
-        value, gradient, curved: Results of `of_plans`: (1, lanes), and (N + 1, nx,
-            lanes) each.
-        values: Results of `of_trials`, (1, lanes).
+    value, gradient and curved are as those of LimitTerms, with the lanes last.
     """
 
     def __init__(self, penalty: Penalty, plan: Any, tried: Any) -> None:
@@ -349,10 +331,7 @@ class LimitLanes:
         self.of_trials = tied(self._all, *tried[:2], *unused, self.values)
 
     def read(self, lane: int, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty to its lane, unless they are there already.
-
-        They are if it was the last one read for this lane, without an `update` since.
-        """
+        """Copy the numbers of a penalty to its lane, unless they are there already."""
         read = self._read[lane]
         if read is None or read[0] is not penalty or read[1] != penalty.changes:
             for several, new in zip(self._all, penalty.limits(), strict=True):

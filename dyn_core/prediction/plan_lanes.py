@@ -39,12 +39,7 @@ LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they ar
 def slopes_in_lanes(
     model: Expansion, work: Sweep, y: FloatArray2, to: FloatArray
 ) -> int:
-    """Set y to the costates and to[0] to the largest slope; return 0.
-
-    This is for one lane: y is (N + 1, nx), `to` (1,). The slope is the largest
-    |gradient| by a joint force that the bounds in `work` do not hold, 0 if they hold
-    all; work.left is overwritten. See riccati.py.
-    """
+    """Set y (N + 1, nx) to the costates and to[0] to the largest_slope; return 0."""
     slopes_back(model, y)
     to[0] = largest_slope(model, work, y)
     return 0
@@ -53,12 +48,8 @@ def slopes_in_lanes(
 def useful(state: Iteration, count: int) -> bool:
     """Return whether so many problems are solved faster in lanes.
 
-    They are if the Programs are machine code of two lanes or more, nx is at most 24
-    (LARGEST), and there are at least half as many problems as lanes.
-
-    Args:
-        state: Iteration of one of them.
-        count: Number of problems.
+    The Programs must be machine code of two lanes or more, nx at most 24 (LARGEST), and
+    the problems at least half as many as lanes.
     """
     programs, lanes = state.programs, state.lanes
     known = (*programs.steps, *programs.policies, *programs[2:])
@@ -80,10 +71,7 @@ def ready(lanes: int) -> bool:
 
 
 class LaneState(PlanState):
-    """The trajectory in one lane, as views of the arrays of PlanLanes.
-
-    `plan` is that of an accepted trial after PlanLanes.settle; an attempt has one.
-    """
+    """The trajectory in one lane, as views; PlanLanes.settle sets an accepted plan."""
 
     lanes = 1
 
@@ -106,9 +94,6 @@ class PlanLanes:
     A method of its work takes a mapping, `wanted`, from the index of a lane to the
     arguments of the same method of Iteration, a tuple, and returns a dict from the same
     indices to its results. Failed requirements raise nothing.
-
-    Attributes:
-        states: PlanState of each lane.
     """
 
     def __init__(self, single: Iteration) -> None:
@@ -244,10 +229,7 @@ class PlanLanes:
         self._end_settings[0] = start.ending[:, None]
 
     def settle(self) -> None:
-        """Copy accepted trials into the plans; clear `accepted`.
-
-        Call it before trials change.
-        """
+        """Copy accepted trials into the plans, before others; clear `accepted`."""
         accepted = np.array([state.accepted for state in self.states])
         if accepted.any():
             for state in self.states:
@@ -258,12 +240,8 @@ class PlanLanes:
     def expand(self, wanted: Mapping[int, tuple[Penalty]]) -> dict[int, float]:
         """Compute the quadratic models along the plans; return their values by lane.
 
-        Accepted trials become the plans before, see `settle`. The argument of a lane is
-        its penalty. As in Iteration.expand, the value is the costs of the plan plus the
-        penalty; `model`, `gap` (the largest |gap|), `gaps` (their sum) and `value` (the
-        costs) of the lane's state are set, and its `damping` becomes NaN. Second
-        derivatives of the steps are never added. Where a requirement failed, the gaps
-        are NaN.
+        As Iteration.expand, after a `settle`; second derivatives of steps are never
+        added.
         """
         self.settle()
         failed, model, plan = self._failed(self._steps), self._model, self._plan
@@ -311,10 +289,7 @@ class PlanLanes:
     def feedback(self, wanted: Mapping[int, tuple[float]]) -> dict[int, Any]:
         """Sweep back; return by lane (slope, curvature) along the full step, or None.
 
-        The argument of a lane is its damping, the share of the mean diagonal entry of
-        Q_uu that is added to it. `sweep` and `damping` of the lane's state are set.
-        None, and NaN as its `damping`: Q_uu is not positive definite, or a number not
-        finite.
+        `sweep` and `damping` of the lane's state are set; see Iteration.feedback.
         """
         for lane, (damping,) in wanted.items():
             self._damping[0, lane] = damping
@@ -330,11 +305,7 @@ class PlanLanes:
     def attempt(self, wanted: Mapping[int, tuple[Penalty, Any]]) -> dict[int, Any]:
         """Compute a motion of one step length in each lane; return the values by lane.
 
-        Accepted trials become the plans before, see `settle`. The arguments of a lane
-        are its penalty and an array of step lengths, of which the first one is used: a
-        share of the feedback's change and gaps. The motion is in `tried` of the lane's
-        state. Its value is an array (1,), costs plus penalty; infinite where a
-        requirement failed or the value is not finite.
+        As Iteration.attempt, after a `settle`. The first step length is used.
         """
         self.settle()
         for lane, (_, lengths) in wanted.items():
@@ -349,21 +320,13 @@ class PlanLanes:
         return {lane: values[lane : lane + 1] for lane in wanted}
 
     def roll(self, wanted: Mapping[int, tuple[Penalty]]) -> dict[int, Any]:
-        """Compute the motions under the plans' joint forces as the trials, see attempt.
-
-        The argument of a lane is its penalty. Gaps and feedback of the lane become
-        zero. Returns by lane the value of its motion, (1,), infinite if it failed.
-        """
+        """Compute the motions under the plans' joint forces, as Iteration.roll."""
         for lane in wanted:
             self.states[lane].clear()
         ones = np.ones(1)
         return self.attempt({lane: (x[0], ones) for lane, x in wanted.items()})
 
     def stationarity(self, wanted: Mapping[int, tuple[()]]) -> dict[int, float]:
-        """Return by lane the largest |gradient| by a joint force that no bound holds.
-
-        It is l_u[k] + B.T y[k+1] of the lane's model, with y of slopes_back; 0 if
-        bounds hold all, NaN if derivatives are NaN. The arguments of a lane are ().
-        """
+        """Return by lane the largest_slope of its plan; see Iteration.stationarity."""
         self._slopes()
         return {lane: float(self._steepest[0, lane]) for lane in wanted}

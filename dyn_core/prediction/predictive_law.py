@@ -78,12 +78,9 @@ PREDICTIVE_TOPICS = (
 class PlanJob(NamedTuple):
     """What a plan is made of.
 
-    Attributes:
-        t: Time of the state, on the clock of the references [s].
-        q, qd: State.
-        guess: Followed plan, or None.
-        steps: Number of its steps that are over.
-        targets: Target of each cost that has one, by its name.
+    `t` is the time of the state on the clock of the references [s], `guess` the
+    followed plan or None, `steps` the number of its steps that are over, `targets`
+    those of costs by name.
     """
 
     t: float
@@ -98,17 +95,9 @@ class Planner:
     """Makes plans in a thread of its own, one at a time; the caller never waits.
 
     The thread is a daemon; it ends when nobody refers to the Planner any more, after
-    the job that runs.
-
-    Attributes:
-        answer: Time of the state and plan, or error, of the last job that has ended;
-            the reader sets it to None.
-        busy: Whether a job runs.
-
-    Args:
-        solve: Function that returns the plan of a job.
-        threaded: Whether there is a thread; without it a job ends before `submit`
-            returns.
+    the job that runs. Without one (`threaded`) a job ends before `submit` returns.
+    `answer` is the time of the state, and the plan or error, of the last job that has
+    ended; the reader sets it to None. `solve` returns the plan of a job.
     """
 
     def __init__(
@@ -125,11 +114,7 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job; its plan or error comes in `answer`.
-
-        `busy` must be False, which is not checked. Without a thread the job is finished
-        when this returns.
-        """
+        """Begin a job, while not `busy`; its plan or error comes in `answer`."""
         self.busy = True
         if self._threaded:
             self._jobs.put((self._run, job))

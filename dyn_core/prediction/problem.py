@@ -41,8 +41,7 @@ class CoordinateBounds:
 
     Attributes:
         tau_lower, tau_upper: Joint forces, (nv,) [N·m | N].
-        q_lower, q_upper: Positions of the coordinates whose joint has nq = nv, (nv,)
-            [rad | m].
+        q_lower, q_upper: Positions of joints whose nq = nv, (nv,) [rad | m].
         qd: Velocities, both directions, (nv,) [rad/s | m/s].
         place: Index in q of each coordinate of qd, (nv,); -1 for joints with nq != nv.
     """
@@ -56,12 +55,7 @@ class CoordinateBounds:
 
 
 class Phase(NamedTuple):
-    """Knots in which the same contacts hold.
-
-    Attributes:
-        model: Robot with their loops.
-        first, end: The first knot, and the first one behind them.
-    """
+    """Knots `first` to `end` - 1 with the same contacts, the loops of `model`."""
 
     model: Model
     first: int

@@ -70,10 +70,8 @@ class PlanResiduals(NamedTuple):
 class PlanPoint(NamedTuple):
     """A plan at one time.
 
-    Attributes:
-        q, qd: Planned state, (nq,), (nv,).
-        tau: Joint forces from the knot before to the next one, (nv,) [N·m | N].
-        gains: Feedback K of that knot, (nv, 2 nv).
+    `tau` are the joint forces from the knot before to the next one, (nv,) [N·m | N];
+    `gains` is the feedback K of that knot, (nv, 2 nv).
     """
 
     q: np.ndarray
@@ -85,10 +83,8 @@ class PlanPoint(NamedTuple):
 class PlanGoal(NamedTuple):
     """A cost of the end, with the numbers of one call of Plan.solve.
 
-    Attributes:
-        cost: Cost of kind pose, posture, centre_of_mass or distance.
-        weight: Weight of each entry of its residual, (n,).
-        target: Its target at the end as flat numbers, as of Cost.read_target.
+    `weight` is that of each entry of the residual, (n,), `target` as of
+    Cost.read_target.
     """
 
     cost: Cost

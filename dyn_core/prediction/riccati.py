@@ -130,16 +130,12 @@ def allocate_sweep(
     flat: np.ndarray | None = None,
     dt: float = 0.0,
 ) -> Sweep:
-    """Return zero arrays of sweeps over N steps, with copies of the bounds.
+    """Return zero arrays of sweeps over N steps of dt, with copies of the bounds.
 
-    Args:
-        N: Number of steps.
-        lower, upper: Bounds of the joint forces, (nv,). The longest run of equal ones
-            is left out of the sweep, if others remain: a plan is at these bounds.
-        flat: Whether the step of a position is q + dt qd, with qd at its end, (nv,);
-            None: of no position. The sweep does not read rows of A and B for the
-            longest run of such positions.
-        dt: Length of the step.
+    The longest run of equal bounds is left out of the sweep, if others remain: a plan
+    is at these bounds. `flat` tells whether the step of a position is q + dt qd, with
+    qd at its end, (nv,). Rows of A and B are not read for the longest run of such
+    positions.
     """
     n, x = len(lower), 2 * len(lower)
     s = x + 1
@@ -160,10 +156,7 @@ def allocate_sweep(
 
 
 def longest_run(flags: np.ndarray) -> tuple[int, int]:
-    """Return begin and end of the longest run of True in flags (n,), the first one.
-
-    The run is begin to end - 1; (0, 0) if there is none.
-    """
+    """Return begin and end of the first longest run of True in flags, or (0, 0)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     runs = edges.reshape(-1, 2)
     if not len(runs):
@@ -184,20 +177,15 @@ def sweep_back(
         V = Q_ss + K.T (Q_uu K + Q_us) + Q_us.T K,   s = (dx, 1)
         V_xx = Q_xx + (Q_ux - damping K).T K
 
-    work.lower and work.upper bound the joint forces, tau + k with model.tau, not the
-    change k. Rows of K are zero where a bound holds a force; f are the others. With the
-    constant 1 as a state, gradients are a row of the matrices. V_xx follows from V for
-    the K above, with what was added to Q_uu as `damping`. The result is in work.k
-    and work.K; after a failure, those of earlier steps are not computed.
+    The bounds are of tau + k with model.tau, not of the change k. Rows of K are zero
+    where a bound holds a force; f are the others. With the constant 1 as a state,
+    gradients are a row of the matrices. V_xx follows from V for the K above. `damping`
+    is the share of the mean diagonal entry of Q_uu, by du, that is added to it. All of
+    `work` but the bounds is overwritten; after a failure, k and K of earlier steps are
+    not computed.
 
-    Args:
-        model: Quadratic model; it is only read.
-        work: Results and work arrays; all but the bounds are overwritten.
-        damping: Share of the mean diagonal entry of Q_uu, by du, that is added to it.
-
-    Returns:
-        1.0, or 0.0 if a Q_uu is not positive definite; first and second derivative of
-        the model of the cost along the full step, arbitrary after a failure.
+    Returns 1.0, or 0.0 if a Q_uu is not positive definite, then first and second
+    derivative of the model of the cost along the full step, arbitrary after a failure.
     """
     V, Q, KA, e = work.V, work.Q, work.KA, work.e
     N, nu, nx = len(work.k), len(work.u), len(e)
@@ -269,11 +257,7 @@ def sweep_lanes(
 ) -> int:
     """Compute the sweeps of the problems in lanes, see sweep_back; return 0.
 
-    Args:
-        model: Quadratic model; it is only read.
-        work: Results and work arrays; all but the bounds are overwritten.
-        damping: Share of the mean diagonal entry of Q_uu that is added to it, (1,).
-        to: The three results are written here, (3,).
+    `damping` is (1,); the three results are written to `to`, (3,).
     """
     success, first, second = sweep_back(model, work, damping[0])
     to[0], to[1], to[2] = success, first, second
@@ -288,8 +272,7 @@ def multiply(model: Expansion, work: Sweep, k: int) -> None:
 
     F_d are the stored rows of F. S adds dt times the row of a position to the row of
     its velocity; P has the unit rows, and beside them what of a gap dt does not close.
-    F, VS, VF, FVF, left and moved of `work` are overwritten; `model` and work.V are
-    only read.
+    F, VS, VF, FVF, left and moved of `work` are overwritten.
     """
     nu, nv, nx = len(work.u), model.l_ux.shape[1], model.l_ux.shape[2]
     V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.F)
@@ -374,8 +357,7 @@ def copy_row(to: FloatArray, row: FloatArray) -> None:
 def add_costs(model: Expansion, work: Sweep, k: int) -> None:
     """Add gradients and Hessians of the costs at knot k to work.Q, in place.
 
-    The constant 1 has row and column nx: gradients by x are added to its row, gradients
-    by u to its column. Hessians are added to the rows of x and u. k is 0 to N - 1.
+    Gradients by x are added to row nx, of the constant 1, gradients by u to column nx.
     """
     nu, nx = len(work.u), model.l_ux.shape[2]
     Q, s = work.Q, nx + 1
@@ -394,10 +376,9 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
 def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """Return the change of the cost by k and gap of knot k along the feedback.
 
-    work.e, the slope behind the knot, is replaced by the slope before it.
-    e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
-    work.before_e, work.w and the first row of work.VF are overwritten. work.F, left and
-    KA must be those of step k.
+    e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'; work.e, e'
+    behind the knot, becomes e. work.before_e, w and VF[0] are overwritten; F, left and
+    KA are read.
     """
     nv, nx = len(work.left), len(work.e)
     e, before, w, change = work.e, work.before_e, work.w, 0.0
@@ -474,19 +455,12 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
 def box_step(work: Sweep, nx: int, counts: float) -> float:
     """Compute the least u.T Q u / 2 + g.T u, low <= u <= high, and its feedback by x.
 
-    Q is work.damped, g and dg/dx are columns of work.Q, low and high are work.low and
-    work.high. Rows of the feedback are zero where a bound holds u. After 100
-    (MOST_STEPS) steps the last u is the result, with 1.0.
-
-    Args:
-        work: Problem; results are work.KA, feedback and u side by side, and work.u.
-            Rows s and on of work.Q, without their last nu columns, go to work.Qus.
-            L, free, before, slope, change and tried of `work` are overwritten.
-        nx: Number of columns of the feedback.
-        counts: 0.0: the results do not matter; else 1.0.
-
-    Returns:
-        1.0, or 0.0 if Q is not positive definite, or if `counts` is.
+    Q is work.damped, g and dg/dx (nx) are columns of work.Q. The result is work.KA,
+    feedback and u side by side, and work.u; feedback is zero where a bound holds u.
+    Rows s and on of work.Q, without their last nu columns, go to work.Qus. L, free,
+    before, slope, change and tried are overwritten. Returns 1.0, also after 100
+    (MOST_STEPS) steps; 0.0 if Q is not positive definite, or if `counts` is: then the
+    result does not matter.
 
     Source: D. Bertsekas, Projected Newton methods, SIAM J. Control 20 (1982).
     """
@@ -538,15 +512,12 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
 
 @machine_code
 def line_search(work: Sweep, u: FloatArray, more: float) -> float:
-    """Move u along work.change within the bounds work.low and work.high, in place.
+    """Move u (nu,) along work.change within work.low and work.high, in place.
 
-    u is (nu,), as are these arrays. The step is shortened until the quadratic cost of
-    work.damped and work.slope decreases enough, or to about 1e-10, where it is made
-    anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
-    Where `more` is 0.0, u stays, and the result means nothing.
-
-    Returns:
-        1.0 after the full step if no bound cut it, else 0.0.
+    The step is shortened until the quadratic cost of work.damped and work.slope
+    decreases enough, or to about 1e-10, where it is made anyway. Where `more` is 0.0, u
+    stays. Returns 1.0 after the full step if no bound cut it, else 0.0. work.tried is
+    overwritten.
     """
     n, length, full, going = len(u), 1.0, 0.0, more
     while any_lane(going > 0.0):
@@ -577,11 +548,10 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
 
 @machine_code
 def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
-    """Compute the Cholesky factor L of Q, with unit rows where free is 0.0.
+    """Compute the Cholesky factor L of Q, with unit rows where free is 0.0; return 1.0.
 
-    Q and L are (n, n), `free` is (n,), 1.0 or 0.0. Only the lower triangles of Q and L
-    are read and written. On the diagonal of L are the inverses. Returns 1.0, or 0.0 if
-    Q is not positive definite; L is then the factor of another matrix.
+    Only lower triangles are read and written. On the diagonal of L are the inverses.
+    Returns 0.0 if Q is not positive definite; L is then the factor of another matrix.
     """
     definite = 1.0
     for j in range(len(free)):
@@ -602,10 +572,7 @@ def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y (n,) by the solution x of L L.T x = y.
-
-    L (n, n) is lower triangular, with the inverses on its diagonal.
-    """
+    """Replace y (n,) by the solution x of L L.T x = y, L of `factor`."""
     n = len(y)
     for j in range(n):
         x = y[j]
@@ -622,13 +589,7 @@ def solve_row(L: FloatArray2, y: FloatArray) -> None:
 
 @machine_code
 def solve_tile(L: FloatArray2, Y: FloatArray2, column: int) -> None:
-    """Replace eight columns of Y by the solutions X of L L.T X = Y, L of `factor`.
-
-    Args:
-        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
-        Y: Right sides, in the first n rows.
-        column: First of the columns.
-    """
+    """Replace eight columns of Y, from `column` on, by X of L L.T X = Y (`factor`)."""
     n = len(L)
     for j in range(n):
         subtract_rows(L, Y, j, 0, j, 1, column)
@@ -644,13 +605,8 @@ def subtract_rows(
 ) -> None:  # fmt: skip
     """Subtract multiples of other rows from row j of Y, and divide it by L_jj.
 
-    Args:
-        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
-        Y: Right sides, in the first n rows; eight columns of row j are changed.
-        j: The row.
-        first, end: The other rows are first to end - 1.
-        by_row: 1: the factors are row j of L; 0: column j.
-        column: First of the eight columns.
+    They are rows first to end - 1, times row j of L (by_row 1) or column j (0). L has
+    the inverses on its diagonal; eight columns of Y change, from `column` on.
     """
     row = Y[j]
     y0, y1 = row[column], row[column + 1]

@@ -100,19 +100,12 @@ def roll_out(
     block: BlockArrays, samples: PlanSamples, settings: FloatArray2, times: FloatArray,
     to: PlanMotions, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Continue the motions of all samples in `to`, from knot `begin` on.
+    """Continue the motions of all samples in `to`, from knot `begin` to `end` - 1.
 
-    They go on from to.q_end and to.qd_end, which are replaced. Costs of the knots are
-    added to to.values; infinity is added where a step fails. Joint forces within the
-    bounds are written to to.tau, and states of the first samples to to.q and to.qd.
-
-    Args:
-        block: Kernel and its arrays, which are overwritten.
-        samples: Joint forces.
-        settings: Weights and targets of the costs at each knot, (N, numbers).
-        times: Time of each knot, (N,) [s].
-        to: Motions of the samples; len(to.q) of them have their states stored.
-        begin, end: First knot, and the one behind the last.
+    They go on from to.q_end and to.qd_end, which are replaced. Costs are added to
+    to.values, infinity where a step fails; `settings` are their weights and targets,
+    (N, numbers). Bounded joint forces are written to to.tau, states of the first
+    samples to to.q and to.qd.
     """
     n, lanes, stored = len(to.values), len(block.status), len(to.q)
     for block_number in range((n + lanes - 1) // lanes):
@@ -152,9 +145,7 @@ def set_forces(
 ) -> None:
     """Write the joint forces of `count` samples at knot k to block.tau_plan, in lanes.
 
-    They follow from the formula of PlanSamples. Sample `first` is in lane 0, first + 1
-    in lane 1; `count` is at most the number of lanes, and lanes from `count` on stay.
-    The forces are not limited.
+    Sample `first` is in lane 0; lanes from `count` on stay. The forces are not limited.
     """
     part, mean, scale = samples.part[k], samples.mean[k], samples.scale
     lanes = len(block.status)
@@ -201,18 +192,11 @@ def take(to: FloatArray, array: FloatArray, lane: int, lanes: int) -> None:
 def bound_block(
     program: Any, problem: ControlProblem, record: Any
 ) -> tuple[TiedBlock, dict[str, Any], Any]:
-    """Bind a policy to arrays in lanes, with step and bounds of a problem.
+    """Bind KNOT_POLICY to arrays in lanes, with step and bounds of a problem.
 
-    Args:
-        program: Program of KNOT_POLICY.
-        problem: Problem.
-        record: NamedTuple class: a BlockKernel, the status, then any inputs and outputs
-            by their names; `time` need not be one of the program. Another name is a
-            KeyError.
-
-    Returns:
-        The TiedBlock, which must be kept; arrays by name, (size, lanes), zeros but for
-        dt, lower and upper; a record of flat views of them.
+    `record` is a NamedTuple class: a BlockKernel, the status, then any inputs and
+    outputs by their names. Returns the TiedBlock, which must be kept; arrays by name,
+    (size, lanes), zeros but for dt, lower and upper; a record of flat views of them.
     """
     tied, bounds = TiedBlock(program), problem.bounds
     arrays = {"time": np.zeros((1, len(tied.status)))}

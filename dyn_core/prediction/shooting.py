@@ -77,10 +77,7 @@ class KnotArrays(NamedTuple):
 
 
 class PlanTrials(NamedTuple):
-    """Motions with different step lengths, one in each lane.
-
-    q (N + 1, nq lanes), qd (N + 1, nv lanes), tau (N, nv lanes), values (lanes,).
-    """
+    """Motions, one in each lane: q (N + 1, nq lanes), qd, tau (N, nv lanes), values."""
 
     q: FloatArray2
     qd: FloatArray2
@@ -169,12 +166,8 @@ def _flat_coordinates(model: Model) -> np.ndarray:
 def curvature_program(problem: ControlProblem) -> Any:
     """Return the Program of fd_second_contracted for a problem's robot.
 
-    It computes second derivatives of forward dynamics, contracted with given weights.
-
-    Raises:
-        UnsupportedError: Steps of the robot have other second derivatives than dt qdd:
-            it has joints of several axes, loops, contacts, prescribed joints, or
-            friction.
+    UnsupportedError: Its steps have other second derivatives than dt qdd. It has joints
+    of several axes, loops, contacts, prescribed joints, or friction.
     """
     model, friction = problem.model, problem.step_options.get("joint_friction")
     contacts = model.loops or problem.contacts
@@ -189,13 +182,9 @@ def curvature_program(problem: ControlProblem) -> Any:
 class KnotPrograms(NamedTuple):
     """Programs of the knots of a problem; `steps` and `policies` one for each phase.
 
-    Attributes:
-        steps: STEP_DERIVATIVES.
-        policies: KNOT_POLICY.
-        slopes, end_slopes: KNOT_COST_DERIVATIVES of the running costs and of those at
-            the end.
-        end: KNOT_COST of those at the end.
-        displacement: DISPLACEMENT; None where it is q_next - q.
+    They are STEP_DERIVATIVES, KNOT_POLICY, KNOT_COST_DERIVATIVES (`slopes`,
+    `end_slopes`), KNOT_COST at the `end`, and DISPLACEMENT, None where it is q_next -
+    q.
     """
 
     steps: list[Any]
@@ -207,17 +196,7 @@ class KnotPrograms(NamedTuple):
 
 
 def knot_programs(problem: ControlProblem) -> KnotPrograms:
-    """Return the Programs of a problem. Driven robots have the time as last input.
-
-    They are `steps` and `policies`, a list each with one for each phase; `slopes` of
-    the running costs; `end_slopes` and `end` of those at the end; and `displacement`,
-    None where it is q_next - q.
-
-    Raises:
-        TraceError: The function of a custom cost cannot be traced.
-        UnsupportedError: The engine in problem.step_options is unknown, or a solver
-            does not support the robot.
-    """
+    """Return the Programs of a problem. Driven robots have the time as last input."""
     model, steps, policies = problem.model, [], []
     inputs: Any = ["time"] if model.driven else []
     for phase in problem.phases:
@@ -242,7 +221,6 @@ class PlanState:
     """One trajectory with its quadratic model, sweep and trials, in arrays that stay.
 
     Attributes:
-        plan, model, sweep: Trajectory, quadratic model along it, and feedback.
         tried: The last trials, each with the lanes on the last axis.
         lanes: Number of step lengths of one attempt.
         value: Costs of the plan, without the penalty of the limits.
@@ -259,10 +237,7 @@ class PlanState:
     value, gap, gaps, damping, curved = np.inf, 0.0, 0.0, np.nan, False
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Copy a trajectory, the argument `plan`, into self.plan.
-
-        The first states of `tried` become that of the start.
-        """
+        """Copy a trajectory into self.plan, and the state of the start into `tried`."""
         for mine, new in zip(self.plan, plan, strict=True):
             mine[...] = new
         for tried, x in zip(self.tried, (start.q, start.qd), strict=False):
@@ -275,20 +250,13 @@ class PlanState:
         self.gap = self.gaps = 0.0
 
     def accept(self, trial: int) -> None:
-        """Copy a trial of the last `attempt`, by its index, into the arrays of `plan`.
-
-        `value` and the model around the plan are not changed.
-        """
+        """Copy a trial of the last `attempt`, by index, into `plan`; nothing else."""
         for mine, tried in zip(self.plan, self.tried, strict=True):
             mine[...] = tried[..., trial]
 
 
 class Iteration(PlanState):
-    """The trajectory of one problem, and its Programs.
-
-    Attributes:
-        programs: Programs of the knots.
-    """
+    """The trajectory of one problem, and the Programs of its knots."""
 
     def __init__(
         self, problem: ControlProblem, second_derivatives: bool = False
@@ -400,10 +368,7 @@ class Iteration(PlanState):
         self._run_end = compiled(run_block).bind(self._end.kernel)
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Copy the argument `plan` into self.plan, and the cost settings of `start`.
-
-        The first states of `tried` become that of the start.
-        """
+        """Copy a trajectory, cost settings and state of the start; see PlanState."""
         super().load(start, plan)
         self._running[...], self._ending = start.running, start.ending
         self._end.inputs[3][...] = start.ending[:, None]
@@ -411,11 +376,7 @@ class Iteration(PlanState):
     def take(self, other: PlanState, start: PlanStart) -> None:
         """Copy trajectory, model, feedback and numbers of another one of this problem.
 
-        `curved` becomes False.
-
-        Args:
-            other: The other one; what it tried is not copied.
-            start: Its start, used as in `load`.
+        `start` is its start, as in `load`. `curved` becomes False.
         """
         self.load(start, other.plan)
         for mine, new in zip(self.model, other.model, strict=True):
@@ -427,11 +388,9 @@ class Iteration(PlanState):
     def expand(self, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan, in place; return its value.
 
-        Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
-        the penalty, whose slopes are in the model. If `curved`, the Hessians have the
-        second derivatives of the steps. No feedback belongs to it yet: `damping` is
-        NaN. The settings of the costs are those of `load`. Where a requirement of a
-        step fails, its gap is NaN; nothing is raised for it.
+        That is `value`, the costs, plus the penalty, whose slopes are in the model. If
+        `curved`, the Hessians have the second derivatives of the steps. `damping`
+        becomes NaN. Where a requirement of a step fails, its gap is NaN.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan
@@ -471,12 +430,9 @@ class Iteration(PlanState):
     def feedback(self, damping: float) -> tuple[float, float] | None:
         """Sweep back; return slope and curvature along the full step, or None.
 
-        They are derivatives of the quadratic model, with the penalty, at the plan.
-        None, and NaN as self.damping: Q_uu with this damping is not positive definite,
-        or a number not finite.
-
-        Args:
-            damping: Share of the mean diagonal entry of Q_uu that is added to it.
+        They are derivatives of the quadratic model, with the penalty. `damping` is as
+        in sweep_back. None, and NaN as self.damping: Q_uu is not positive definite, or
+        a number not finite.
         """
         success, slope, curvature = self._back(damping)
         good = success > 0.0 and math.isfinite(slope + curvature)
@@ -484,19 +440,12 @@ class Iteration(PlanState):
         return (slope, curvature) if good else None
 
     def stationarity(self) -> float:
-        """Return the largest |gradient| by a joint force that no bound holds back.
-
-        l_u[k] + B.T y[k+1],   y of `costates`;   0 if bounds hold all, NaN if
-        derivatives are NaN.
-        """
+        """Return the largest_slope of the plan by its costates."""
         self._slopes_back()
         return float(self._largest_slope())
 
     def costates(self) -> np.ndarray:
-        """Return the slope of the costs to go by each state of the plan, (N + 1, nx).
-
-        The array is overwritten by the next call.
-        """
+        """Return slopes_back of the plan, (N + 1, nx); the next call overwrites it."""
         self._slopes_back()
         return self._costates
 
@@ -518,11 +467,10 @@ class Iteration(PlanState):
         m.l_ux[:, :, :nv] += curved.d2qdd_dqdtau.swapaxes(1, 2)
 
     def attempt(self, penalty: Penalty, lengths: np.ndarray) -> np.ndarray:
-        """Compute the motions of step lengths in `tried`, at most as many as `lanes`.
+        """Compute motions of step lengths in `tried`; return their values, (n,).
 
-        `lengths` is (n,), shares of the feedback's change and gaps; more than `lanes`
-        are a ValueError, and lanes from n on keep their last ones. Returns their values
-        with penalty, (n,), infinite where a motion has no finite costs.
+        A length is a share of the feedback's change and gaps; lanes from n on keep
+        their last ones. A value has the penalty; it is infinite without finite costs.
         """
         for array in self._lengths:
             array[0, : len(lengths)] = lengths
@@ -545,8 +493,7 @@ class Iteration(PlanState):
     def roll(self, penalty: Penalty) -> np.ndarray:
         """Compute the motion under the plan's joint forces as trial 0; see `attempt`.
 
-        Gaps and the feedback become zero. Returns its value with the penalty, (1,),
-        infinite where it has no finite costs.
+        Gaps and the feedback become zero.
         """
         self.clear()
         return self.attempt(penalty, np.ones(1))

@@ -117,12 +117,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Signature:
-    """Return the Signature with a name, such as "inverse_dynamics"; case is ignored.
-
-    Raises:
-        SignatureError: No Signature in PROBLEMS has this name; the message lists the
-            nearest ones.
-    """
+    """Return the Signature with a name, such as "inverse_dynamics"; case is ignored."""
     for problem in PROBLEMS:
         if problem.name == str(name).lower():
             return problem

@@ -108,15 +108,9 @@ def port_row(
 ) -> Port:
     """Return a Port, written as one row of a table.
 
-    Args:
-        name: Name of the argument or result.
-        unit: SI unit as text.
-        meaning: A short noun phrase.
-        kind: How values are converted, one of KINDS; plain: not at all. Nothing checks
-            it.
-        optional: Whether the input is zero in a Program built without it.
-        sizes: Numbers or names of sizes with spaces between, such as "nb 6"; empty for
-            a scalar.
+    `sizes` are numbers or names with spaces between, such as "nb 6", empty for a
+    scalar; `meaning` is a short noun phrase. `kind` is one of KINDS; plain: not
+    converted. An `optional` input is zero in a Program built without it.
     """
     shape = tuple(int(x) if x.isdecimal() else x for x in sizes.split())
     return Port(name, shape, unit, kind, optional, meaning=meaning)
@@ -125,14 +119,7 @@ def port_row(
 def slope_row(
     of: str, by: str, sizes: str, unit: str = "SI", kind: str = "plain"
 ) -> Port:
-    """Return the Port "dOF_dBY" of a matrix of partial derivatives.
-
-    Args:
-        of, by: Names of the differentiated output and of the variable.
-        sizes: Sizes of `of`, then of `by`, with spaces between, such as "nv nv".
-        unit: SI unit as text.
-        kind: How values are converted, one of KINDS; plain: not at all.
-    """
+    """Return the Port "dOF_dBY" of derivatives, sizes of `of`, then `by`: "nv nv"."""
     return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
 
 

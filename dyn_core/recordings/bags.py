@@ -41,14 +41,7 @@ def read_bag(
 ) -> MotionRecord:
     """Return the motion in a bag, with accelerations if each row has them.
 
-    Rows are in the order of arrival; times are stamps, or times of arrival if a stamp
-    is missing, less that of the first row. Messages in which a joint is missing or
-    repeated are left out with a note. Accelerations that do not match the joint
-    states are left out with a note, and so are all commands if one of them has another
-    size than the joints.
-
     Args:
-        path: File or folder of a bag.
         joint_states: Topic of the joint states; empty: joint_states, or the only
             JointState topic.
         commands: Topic of the commands; empty: the only Float64MultiArray topic called
@@ -56,11 +49,10 @@ def read_bag(
         joints: Names of the required joints, in the order of the columns and of the
             commands; empty: the joints of the first message.
 
-    Raises:
-        SettingError: The bag cannot be read, has no such topic, several possible topics
-            of joint states, or no message with the required joints.
-        ShapeError: Arrays of the motion do not match each other.
-        UnsupportedError: rosbags is not installed.
+    Rows are in the order of arrival; times are stamps, or times of arrival if a stamp
+    is missing, less that of the first row. Messages in which a joint is missing or
+    repeated are left out with a note, as are accelerations that do not match the joint
+    states, and all commands if one has another size than the joints.
     """
     with opened(path) as bag:
         record = joint_motion(bag, joint_states, commands, joints)
@@ -105,13 +97,6 @@ def check_joints(record: MotionRecord, path: Path) -> None:
 
     The names of the columns decide: no two are JOINT.0 and JOINT.1, and velocities have
     the names of positions.
-
-    Args:
-        record: Motion.
-        path: File, for the message.
-
-    Raises:
-        UnsupportedError: A joint has several coordinates; names the valid formats.
     """
     names = record.names("q")
     wide = [x.removesuffix(".0") for x in names if x.endswith(".0")]
@@ -124,23 +109,11 @@ def check_joints(record: MotionRecord, path: Path) -> None:
 
 
 def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
-    """Write a motion as one MCAP file, or as a bag folder.
+    """Write t, q, qd, qdd and tau of a motion as one MCAP file, or as a bag folder.
 
-    Other fields than t, q, qd, qdd and tau are omitted. After any error no new file is
-    left behind, and an existing NAME.mcap is unchanged.
-
-    Args:
-        record: Motion of joints with one coordinate each; times must be finite.
-        path: NAME.mcap for one file, replaced if it exists; or a folder, which must be
-            empty if it exists.
-        bar: Progress of the rows.
-
-    Raises:
-        UnsupportedError: rosbags is not installed, or a joint has several coordinates.
-        NonFiniteError: A time is not finite; names its row.
-        SettingError: A time is over 1 s before the first, or over 68 years after it.
-        OSError: The folder of `path` cannot be written, or `path` is a folder that is
-            not empty.
+    `path` is NAME.mcap, replaced if it exists, or a folder, empty if it exists. A time
+    over 1 s before the first, or over 68 years after it, is refused. After any error no
+    new file is left behind, and an existing NAME.mcap is unchanged.
     """
     check_joints(record, path)
     refuse_not_finite("t", record.t[:, None], [""])
@@ -212,11 +185,7 @@ TABLES = (".npz", ".csv")  # files of a recording that are no bags
 
 
 def rosbags() -> Any:
-    """Return the package rosbags, with the modules that are used here imported.
-
-    Raises:
-        UnsupportedError: It is not installed; says how to install it.
-    """
+    """Return the package rosbags, with the modules that are used here imported."""
     try:
         import rosbags.highlevel
         import rosbags.rosbag2
@@ -233,14 +202,6 @@ def opened(file: Path) -> Iterator[Bag]:
     """Open a bag as a context manager that returns a Bag and closes it at the end.
 
     Errors inside the `with` block that are no DynError become a SettingError.
-
-    Args:
-        file: File or folder of the bag.
-
-    Raises:
-        SettingError: The path is no folder with a metadata.yaml and no file .mcap, .db3
-            or .bag, or the bag cannot be read.
-        UnsupportedError: rosbags is not installed.
     """
     _check_place(file)
     library = rosbags()
@@ -279,12 +240,7 @@ def _check_place(file: Path) -> None:
 
 
 class Bag(NamedTuple):
-    """An open bag.
-
-    Attributes:
-        reader: Open AnyReader of rosbags.
-        path: Path of the bag, for messages.
-    """
+    """An open bag: AnyReader of rosbags, and the path for messages."""
 
     reader: Any
     path: str
@@ -296,13 +252,8 @@ class Bag(NamedTuple):
     def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
         """Yield arrival time since the epoch [s] and message, in order of arrival.
 
-        Args:
-            kind: Message type, such as sensor_msgs/msg/JointState.
-            topic: Full name of a topic in the bag that has this message type.
-
-        Raises:
-            SettingError: There is none; lists the topics of this type. It is raised
-                with the first message, not by the call.
+        `topic` is the full name. An error comes with the first message, not by the
+        call.
         """
         if topic not in self.topics(kind):  # rosbags would yield all messages
             message = unknown_name(f"topic of {kind}", topic, self.topics(kind))
@@ -315,17 +266,8 @@ class Bag(NamedTuple):
     def chosen(self, kind: str, topic: str, usual: str, what: str) -> str:
         """Return the full name of the requested topic or the default one; "" if none.
 
-        The default is the only topic of this type whose last component is `usual`;
-        it is "" if no topic, or more than one, has this name.
-
-        Args:
-            kind: Message type.
-            topic: Requested topic, with or without leading slash; empty: the default.
-            usual: Last component of the default topic's name.
-            what: Description of the topic, for messages.
-
-        Raises:
-            SettingError: The requested topic is not in the bag, or has another type.
+        The default is the only topic of this type whose last component is `usual`.
+        `topic` may lack the leading slash; empty: the default.
         """
         topics = self.topics(kind)
         if topic:
@@ -341,25 +283,7 @@ class Bag(NamedTuple):
 def joint_motion(
     bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
 ) -> MotionRecord:
-    """Return the motion of the joints in an open bag, without accelerations.
-
-    Rows and times are those of read_bag. Messages in which a required joint is missing
-    or repeated, and all commands if one has another size than the joints, are left out
-    with a note.
-
-    Args:
-        bag: Open bag.
-        joint_states: Topic of the joint states; empty: joint_states, or the only
-            JointState topic.
-        commands: Topic of the commands; empty: the only Float64MultiArray topic called
-            commands, if there is one.
-        joints: Names of the required joints, in the order of the columns; empty: the
-            joints of the first message.
-
-    Raises:
-        SettingError: A requested topic is not in the bag, the topic of joint states is
-            missing or ambiguous, or no message has the required joints.
-    """
+    """Return the joints' motion in an open bag, as read_bag, without accelerations."""
     topic = bag.chosen(STATES, joint_states, "joint_states", "joint states")
     if not topic:
         topics = bag.topics(STATES)

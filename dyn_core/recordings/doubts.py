@@ -27,14 +27,9 @@ WAY = 0.01  # way that a joint has gone, where its speed is doubtful [rad | m]
 def doubtful_times(model: Model, record: MotionRecord) -> str:
     """Return "is t in ms? ..." of a motion that is very slow and sparsely sampled.
 
-    The median step is 0.5 s (APART) or more, some joint of one coordinate changes by
-    more than 0.01 (WAY), and none is faster than 0.02 rad/s (SLOW), rms, while recorded
-    velocities, where there are any, are 100 times (AGREE) larger; the unit is ms,
-    µs or ns by the step. Otherwise it is "". Rows that are not finite are left out.
-
-    Args:
-        model: Robot.
-        record: Motion with the robot's columns, in its order.
+    Otherwise it is "". The median step is APART or more, some joint of one coordinate
+    changes by more than WAY, and none is faster than SLOW, rms, while recorded
+    velocities are AGREE times larger; the unit is ms, µs or ns by the step.
     """
     _, q, qd = _columns(model, record)
     good = np.isfinite(record.t) & np.isfinite(q).all(axis=1)
@@ -62,12 +57,8 @@ def doubtful_velocities(model: Model, record: MotionRecord) -> list[str]:
     """Return the sentences of `unlike_slopes` of a motion's own velocities.
 
     Both are filtered as smooth_motion does by default, in a shorter motion as little as
-    it can; there are none without velocities, of joints with several coordinates, of
-    rows at rest that are 0.5 s (APART) apart or more, or where too few are finite.
-
-    Args:
-        model: Robot.
-        record: Motion with the robot's columns, in its order.
+    it can; there are none of joints with several coordinates, or of rows APART s apart
+    or more.
     """
     names, q, qd = _columns(model, record)
     if qd is None or not names or len(record.t) < 2:
@@ -87,13 +78,8 @@ def doubtful_velocities(model: Model, record: MotionRecord) -> list[str]:
 def unlike_slopes(names: Sequence[str], qd: np.ndarray, slope: np.ndarray) -> list[str]:
     """Return a sentence for each joint whose velocity is not its position's slope.
 
-    The rms of the difference is above 0.2 (INCONSISTENT) times that of the slope, or of
-    0.1 rad/s (STILL) if that is more.
-
-    Args:
-        names: Joint of each column.
-        qd: Velocities, (rows, n) [rad/s | m/s].
-        slope: Derivatives of the positions, filtered alike, (rows, n) [rad/s | m/s].
+    The rms of the difference is above INCONSISTENT times that of the slope, or of STILL
+    if that is more. Both are (rows, n) [rad/s | m/s], filtered alike.
     """
     speed, off = (np.sqrt((x * x).mean(axis=0)) for x in (slope, qd - slope))
     return [

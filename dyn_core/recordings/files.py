@@ -69,16 +69,6 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 
     Series, contacts, facts and notes are omitted. After t, columns are in the order q,
     qd, qdd, tau, command, q_ref; NaN becomes an empty cell.
-
-    Args:
-        record: Motion.
-        file: Path; an existing file is replaced.
-        bar: Progress of the rows.
-
-    Raises:
-        SettingError: The name of a column has characters that cannot be printed; the
-            file is not opened then.
-        OSError: The file cannot be written.
     """
     for name in (*record.names("q"), *record.names("qd")):
         if not name.isprintable():
@@ -104,16 +94,10 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 def read_csv(file: Path) -> MotionRecord:
     """Return the motion of a CSV file; columns with other labels are ignored.
 
-    Units are stored with the coordinates; no number is converted. Without a line of
-    units, all coordinates have the unit "rad | m". Facts, series and notes are empty.
-    Of several columns t the first counts. A DynWarning names columns WORD[JOINT] of a
-    joint that has positions, if WORD is no kind.
-
-    Raises:
-        ValueError: Times or positions are missing, a column is missing or repeated, or
-            a unit is unknown; that of t is s.
-        SettingError: The file cannot be read, has no row of numbers, or is not a table
-            of numbers; names row and column.
+    Units are stored with the coordinates, "rad | m" without a line of units; no number
+    is converted. A DynWarning names columns WORD[JOINT] of a joint that has positions,
+    if WORD is no kind. ValueError: Times or positions are missing, a column is missing
+    or repeated, or a unit is unknown.
     """
     units, labels, numbers = csv_table(file)
     columns: dict[str, dict[str, np.ndarray]] = {}
@@ -230,12 +214,7 @@ _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
 def write_npz(record: MotionRecord, file: Path) -> None:
-    """Write all fields of a motion as NPZ; an existing file is overwritten.
-
-    Raises:
-        OSError: The file cannot be written.
-        TypeError: A fact has no type of JSON.
-    """
+    """Write all fields of a motion as NPZ; an existing file is overwritten."""
     arrays: dict[str, Any] = {"t": record.t, "names": np.array(record.names("qd"))}
     for kind in KINDS:
         if getattr(record, kind) is not None:
@@ -252,18 +231,11 @@ def write_npz(record: MotionRecord, file: Path) -> None:
 def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     """Return the motion of an NPZ file.
 
-    Arrays that are not of the format are series if they have one number for each row;
-    else they are ignored. A DynWarning names those with the shape of joint values.
-
-    Args:
-        file: Path.
-        model: Robot that names the columns if the file has no names; None: they are
-            numbered from 1. It selects no columns.
-
-    Raises:
-        SettingError: The file cannot be read.
-        ShapeError: The arrays do not match each other, or not the names.
-        ValueError: t or q is missing, or an array malformed.
+    Other arrays with one number for each row are series, else ignored; a DynWarning
+    names those with the shape of joint values. `model` names the columns if the file
+    has no names, else they are numbered from 1; it selects none. ValueError: t or q is
+    missing, or an array malformed. ShapeError: The arrays do not match each other, or
+    not the names.
     """
     content = npz_arrays(file, "t, q, qd, qdd, tau, names")
     missing = [name for name in ("t", "q") if name not in content]
@@ -432,9 +404,8 @@ def read_motion(
 def is_recording(name: str) -> bool:
     """Return whether a path may be a recorded run: a file, or the folder of a bag.
 
-    True for any path with the extension .npz, .csv, .mcap, .db3 or .bag in lower case,
-    which need not exist, and for a folder with a metadata.yaml. SettingError if the
-    system does not tell whether the latter is there.
+    The extension .npz, .csv, .mcap, .db3 or .bag in lower case is enough; a folder has
+    a metadata.yaml.
     """
     path = Path(name)
     return path.suffix in (*bags.TABLES, *bags.BAGS) or (
@@ -462,16 +433,8 @@ def _read(file: Path, model: Model | None) -> MotionRecord:
 def check_output(path: str, option: str = "out") -> None:
     """Check the name of a file to be written, before its content is computed.
 
-    Args:
-        path: Name of the file; valid extensions are .npz, .csv and .mcap, in lower
-            case.
-        option: Name of the command option with this path, without dashes, for messages;
-            empty: none.
-
-    Raises:
-        SettingError: The extension is unknown, the folder is missing, or the path is a
-            folder.
-        UnsupportedError: The extension is .mcap, and rosbags is not installed.
+    Extensions are .npz, .csv and .mcap. `option` is the command option for messages,
+    without dashes; empty: none.
     """
     check_file_name(path, WRITTEN, option, f"--{option}" if option else "file")
     if Path(path).suffix == ".mcap":

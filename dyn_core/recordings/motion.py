@@ -355,15 +355,7 @@ class MotionRecord:
 
 
 def motion_of(record: Any, who: str) -> MotionRecord:
-    """Return a motion itself, or that of a Recording.
-
-    Args:
-        record: MotionRecord or Recording.
-        who: Name of the function that needs it, for the message.
-
-    Raises:
-        UnsupportedError: It is neither.
-    """
+    """Return a motion itself, or that of a Recording; refuse others for `who`."""
     motion = getattr(record, "motion", record)
     if not isinstance(motion, MotionRecord):
         raise UnsupportedError(
@@ -380,10 +372,6 @@ def unused_joints(record: MotionRecord, model: Model) -> str:
 
     The end names the robot of facts["robot"], where it has another name. Followers of
     the robot are its own. Only names of positions are compared.
-
-    Args:
-        record: Motion; numbered columns count as joints called 1, 2, ....
-        model: Robot.
     """
     known = {*coordinates_of(model).positions, *model.names}
     extra = [name for name in record.names("q") if name not in known]
@@ -396,17 +384,7 @@ def unused_joints(record: MotionRecord, model: Model) -> str:
 
 
 def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:
-    """Check that all numbers of an array are finite.
-
-    Args:
-        kind: Name of the quantity, for messages.
-        array: Numbers, (rows, columns).
-        names: Names of the columns; "" for a column without a name in messages.
-
-    Raises:
-        NonFiniteError: A number is not finite; names its row, counted from 1, and
-            column.
-    """
+    """Check that the numbers (rows, columns) of a quantity `kind` are all finite."""
     if np.isfinite(array).all():
         return
     row, column = (int(x[0]) for x in np.nonzero(~np.isfinite(array)))
@@ -446,12 +424,7 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 
 def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
-    """Return coordinates called "1", "2", ..., with the unit "rad | m".
-
-    Args:
-        positions: Number of position coordinates.
-        velocities: Number of velocity coordinates.
-    """
+    """Return coordinates called "1", "2", ..., with the unit "rad | m"."""
     wide = named_coordinates(_numbers(velocities))
     narrow = named_coordinates(_numbers(positions))
     return Coordinates(
@@ -460,10 +433,7 @@ def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
 
 
 def named_coordinates(names: Sequence[str]) -> Coordinates:
-    """Return coordinates with the same names of positions and of velocities.
-
-    The unit is "rad | m", which means unknown.
-    """
+    """Return coordinates with equal names of q and qd, of unit "rad | m" (unknown)."""
     return Coordinates(
         tuple(names), tuple(names), ("rad | m",) * len(names), ("rad | m",) * len(names)
     )

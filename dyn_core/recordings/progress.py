@@ -11,12 +11,7 @@ class RowProgress:
     """Progress line on standard error: rows done, rows per second, remaining time.
 
     It appears after two seconds, and only if standard error is a terminal. The time
-    counts from the construction of the object.
-
-    Args:
-        count: Total number of rows.
-        wanted: Whether to show it at all.
-        what: Plural noun for the rows.
+    counts from the construction. `what` is a plural noun for the rows.
     """
 
     def __init__(self, count: int, wanted: bool, what: str = "rows") -> None:
@@ -26,14 +21,9 @@ class RowProgress:
         self._width = 0
 
     def show(self, done: int, before: int = 0) -> None:
-        """Update the line, at most twice a second and not in the first two seconds.
+        """Update the line to `done` rows in all, at most twice a second.
 
-        Nothing is shown if it is not wanted, or standard error is no terminal.
-
-        Args:
-            done: Number of rows done in all.
-            before: Number of these rows that were done before the start, which do not
-                count in the rate.
+        `before` of them were done before the start; they do not count in the rate.
         """
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:

@@ -20,12 +20,10 @@ from dyn_core.validation import known_keywords
 class RunSteps(NamedTuple):
     """All steps of a run without a World; each row has the same number of steps.
 
-    Attributes:
-        q, qd: States before each step, (steps, nq), (steps, nv).
-        effort: Joint forces in each step, including forces of prescribed motion and the
-            weight that the robot compensates itself, (steps, nv) [N·m | N].
-        implicit: Coordinates whose friction the step evaluates at its end, to first
-            order, bool, (nv,); None: the step is explicit.
+    q and qd are the states before each step, `effort` the joint forces in it, including
+    forces of prescribed motion and the weight that the robot compensates itself,
+    (steps, nv) [N·m | N]. `implicit` tells the coordinates whose friction the step
+    evaluates at its end, to first order, (nv,); None: the step is explicit.
     """
 
     q: np.ndarray

@@ -160,10 +160,9 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 def contact_forces(run: Recording) -> dict[str, np.ndarray]:
     """Return the contacts in the last step of each row, as arrays by name.
 
-    The arrays have one entry for each contact, in the order of the rows: `row`
-    (count,), the index of the row, `point` [m] and `force` [N] on the first link of the
-    contact, both in the world frame, (count, 3). In an impact, a step of duration 0,
-    `force` is the impulse [N·s]. The dict is empty for a run without reports.
+    By contact, in the order of the rows: `row`, the index, `point` [m] and `force` [N]
+    on the first link of the contact, in the world frame, (count, 3). In an impact, a
+    step of duration 0, `force` is the impulse [N·s].
     """
     if not run.reports:
         return {}
@@ -202,10 +201,9 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
 def robot_facts(model: Model) -> dict[str, Any]:
     """Return facts on a robot for a report, by name, of JSON types.
 
-    They are robot (its name), model_hash, read_from (file or kind of the source),
-    source (name, else file, else empty), root_joint, joints (kind by name), robot_files
-    (16 hexadecimal digits of the content of its file and sidecar, by path), and the
-    lists effort_limit, nv, lower_limit and upper_limit, nq, with None for no limit.
+    `read_from` is file or kind of the source, `source` name, else file, else empty, and
+    `robot_files` has 16 hexadecimal digits of the content of its file and sidecar, by
+    path.
     """
     read = (model.source.file, *model.build.description.sources)
     paths = dict.fromkeys(os.path.abspath(path) for path in read if path)
@@ -232,13 +230,7 @@ def _content_hash(path: str) -> str:
 
 
 def edited_files(facts: Mapping[str, Any]) -> list[str]:
-    """Return the paths of a run's robot and sidecar whose content is another now.
-
-    Files that are gone, or that the facts do not list, are not among them.
-
-    Args:
-        facts: Facts of the run by name; `robot_files` is read and may be missing.
-    """
+    """Return the paths of a run's robot and sidecar whose content is another now."""
     listed = facts.get("robot_files", {}).items()
     return [path for path, old in listed if _content_hash(path) not in ("", old)]
 
@@ -248,11 +240,6 @@ def warn_of_edits(path: str, facts: Mapping[str, Any], model: Model) -> None:
 
     A hash of the model alone does not tell: it also differs for other gravity, locked
     joints or a sidecar of the caller. So one of its files must differ, too.
-
-    Args:
-        path: File of the run, for the message.
-        facts: Facts of the run by name.
-        model: Robot as it is read now, with joints locked as in the run if known.
     """
     edited = edited_files(facts)
     if edited and model_hash(model) != facts.get("model_hash"):
@@ -263,13 +250,8 @@ def warn_of_edits(path: str, facts: Mapping[str, Any], model: Model) -> None:
 def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that the facts of a run name.
 
-    Both are empty if they name no robot, or a file that is not there; the kind is empty
-    if they do not name it. A source without a folder counts as shipped or installed,
-    and a package:// address as there: they are not looked up.
-
-    Args:
-        facts: Facts of the run by name. `source` (name or file of the robot) and
-            `root_joint` are read; either may be missing.
+    Both are empty if they name no robot, or a file that is not there. Sources without a
+    folder and package:// addresses are not looked up.
     """
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed
@@ -279,17 +261,9 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def saved_robot(path: str) -> tuple[str, str]:
-    """Return (robot, kind of its root joint) that a file of a run names.
+    """Return (robot, kind of its root joint) that an NPZ file names; see named_robot.
 
-    Only NPZ files of runs name them. Both are empty for any other path, also one that
-    does not exist, and if the robot's own file is not there; a name without a folder is
-    not looked up. The kind is empty if the file does not name it.
-
-    Args:
-        path: File of the run.
-
-    Raises:
-        SettingError: It is an NPZ file that cannot be read.
+    Both are empty for any other path, also one that does not exist.
     """
     return named_robot(_saved_facts(path))
 
@@ -306,15 +280,6 @@ def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
 
     The kind of root joint in the file is used, unless --root-joint is given. Without
     --robot, a DynWarning tells if the robot was edited after the run.
-
-    Args:
-        arguments: Parsed options of a command with `robot` and those of load_robot.
-        path: File of the recording, or folder of a bag.
-
-    Raises:
-        SettingError: There is no such file, it cannot be read, neither names a robot,
-            or the file of the robot that the recording names is not there.
-        DynError: Another error of load_robot, such as ModelError.
     """
     if not file_kind(path):
         raise SettingError(f"{path}: no such file or folder", "file")
@@ -342,9 +307,8 @@ def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
 def limit_facts(model: Model) -> dict[str, Any]:
     """Return the limits of a robot by name, lists with None for no limit.
 
-    They are effort_limit, nv entries [N·m | N], and lower_limit and upper_limit of the
-    positions, nq entries [rad | m]. An effort limit that is not above 0 is none; joints
-    of several coordinates and followers have no position limits.
+    They are effort_limit, nv, if above 0, and lower_limit and upper_limit, nq, which
+    joints of several coordinates and followers do not have.
     """
     lower, upper = np.full((2, model.nq), np.nan)
     for i in model.independent:
@@ -420,11 +384,7 @@ def _numbers(values: Any) -> list[float]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and the packages that compute, and the machine.
-
-    The keys are python; dyn_ros, numpy, scipy and llvmlite ("not installed" if a
-    package is missing); and machine, the operating system and processor architecture.
-    """
+    """Return the versions of Python and the packages that compute, and the machine."""
     known = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:

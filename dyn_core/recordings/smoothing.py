@@ -23,15 +23,11 @@ class SmoothMotion:
     """A filtered motion on an even time grid, one row a sample.
 
     Attributes:
-        t: Times, (samples,) [s].
-        q, qd, qdd: Motion, (samples, nv) [rad | m], [rad/s | m/s], [rad/s² | m/s²].
         tau: Joint forces, filtered alike, (samples, nv) [N·m | N].
         unfiltered: Joint forces as measured, interpolated on the grid [N·m | N].
         slope: Derivative of the filtered position, which qd should equal [rad/s | m/s].
-        rate: Sampling rate [Hz].
-        cutoff: Cut-off frequency of the filter [Hz].
-        dropped: Number of samples left out: not finite, or not later than the previous
-            one.
+        rate, cutoff: Sampling rate, and cut-off frequency of the filter [Hz].
+        dropped: Number of samples not finite, or not later than the previous one.
         parts: Rows at which a new part begins after a gap.
     """
 
@@ -49,18 +45,14 @@ class SmoothMotion:
 
     @property
     def tau_rate(self) -> np.ndarray:
-        """Time derivative of the filtered joint forces, (samples, nv) [N·m/s | N/s].
-
-        It is computed as by `rate_of`.
-        """
+        """Time derivative (`rate_of`) of the filtered joint forces [N·m/s | N/s]."""
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
         """Return the time derivative of signals x on the same grid, (samples, n).
 
-        Its unit is the unit of x per second. It is computed within each part by central
-        differences of order four, of lower order in the first and last two rows; a part
-        of one row is a ValueError.
+        Within each part these are central differences of order four, of lower order in
+        the first and last two rows; a part of one row is a ValueError.
         """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
@@ -68,15 +60,8 @@ class SmoothMotion:
     def earlier(self, seconds: float) -> SmoothMotion:
         """Return the motion at t - seconds together with times and joint forces at t.
 
-        Positions, velocities, accelerations and slope are interpolated by cubic
-        splines; samples whose motion lies outside of their part are left out. The
-        motion itself is returned if `seconds` is 0.
-
-        Args:
-            seconds: Delay of the joint forces [s]; negative if they lead.
-
-        Raises:
-            IdentificationError: Each part is shorter than the delay.
+        The motion is interpolated by cubic splines; samples whose motion lies outside
+        of their part are left out. `seconds` are negative if the joint forces lead.
         """
         from scipy.interpolate import CubicSpline  # not at `import dyn_core`
 
@@ -107,10 +92,7 @@ class SmoothMotion:
         return replace(self, **changes, parts=tuple(starts[1:]))
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
-        """Return signals x on the same grid, (samples, n), through the same filter.
-
-        Each part is filtered by itself.
-        """
+        """Return signals x, (samples, n), through the same filter, part by part."""
         pieces = np.split(x, list(self.parts))
         return np.concatenate([low_pass(y, self.rate, self.cutoff) for y in pieces])
 
@@ -125,24 +107,12 @@ def smooth_motion(
     """Return a measured motion, filtered with zero phase, with accelerations.
 
     All signals pass the same Butterworth filter, forward and backward, so that all are
-    changed alike; derivatives are central differences of order four. Times may be
-    uneven; the result is on an even grid of their median period. The
-    recording is processed in parts between its gaps, which are pauses over 5 periods:
-    2 / cutoff seconds are removed at both ends of each part, also of a single one, and
-    parts that are too short are left out.
-
-    Args:
-        t: Times, (samples,) [s].
-        q: Positions, (samples, nv) [rad | m].
-        qd: Velocities, (samples, nv); None: derivatives of the positions.
-        tau: Joint forces, (samples, nv) [N·m | N].
-        cutoff: Cut-off frequency of the filter [Hz]; None: 10 Hz, or 0.2 times the
-            sampling rate if that is less.
-
-    Raises:
-        SettingError: The cut-off frequency is not above 0, or above 0.4 times the
-            sampling rate.
-        IdentificationError: There are too few valid samples, or no part is long enough.
+    changed alike; derivatives are central differences of order four. Without qd
+    velocities are derivatives of q. Times may be uneven; the result is on an even grid
+    of their median period. The recording is processed in parts between its gaps, which
+    are pauses over 5 periods: 2 / cutoff seconds are removed at both ends of each part,
+    and parts that are too short are left out. `cutoff` None is 10 Hz, or 0.2 times the
+    sampling rate if that is less.
 
     Source: M. Gautier, Dynamic identification of robots with power model, ICRA 1997
     (filters of equal phase and accelerations by central differences).

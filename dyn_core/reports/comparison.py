@@ -131,18 +131,7 @@ def _few(record: MotionRecord) -> str:
 def comparison_sections(
     records: Sequence[MotionRecord], names: Sequence[str]
 ) -> Iterator[ReportSection]:
-    """Yield the sections that compare runs with the first of them.
-
-    They are settings, differences and, if a run has cycle times above 0, wall times.
-
-    Args:
-        records: Runs, at least two.
-        names: Name of each run; all must differ, else ValueError.
-
-    Raises:
-        SettingError: A run has no rows, or no times or columns in common with the
-            first.
-    """
+    """Yield the sections that compare runs with the first of them; all names differ."""
     yield _settings(records, names)
     pairs = {
         name: _paired(records[0], record)

@@ -24,10 +24,7 @@ _BINS = 40  # bins of a histogram
 
 
 def photographs_figure(pixels: np.ndarray) -> Any:
-    """Return a figure that is filled by a picture, (height, width, 3) uint8.
-
-    Raises UnsupportedError if matplotlib is not installed.
-    """
+    """Return a figure that is filled by a picture, (height, width, 3) uint8."""
     height, width, _ = pixels.shape
     figure, axis = blank_figure(width, height, flat=True)
     axis.imshow(pixels, aspect="auto", interpolation="none")
@@ -39,16 +36,8 @@ def tracking_figure(
 ) -> Any:
     """Return a figure of position minus reference over time, a curve a coordinate.
 
-    At most 4000 rows are drawn.
-
-    Args:
-        record: Run with the times and the names of the coordinates.
-        error: Position minus reference, (rows, nq), at least one row [rad | m].
-        largest: Number of coordinates, those with the largest absolute errors; NaN
-            counts as zero. None: all.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
+    `error` is (rows, nq). `largest` is the number of coordinates, those with the
+    largest absolute errors; None: all. At most 4000 rows are drawn.
     """
     rows, names = thinned(len(record.t)), record.names("q")
     order = np.argsort(-np.abs(np.nan_to_num(error)).max(axis=0), kind="stable")
@@ -63,15 +52,8 @@ def tracking_figure(
 def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:
     """Return a matplotlib figure with bars of joint forces in percent of their limits.
 
-    It has one row for each joint, the first on top.
-
-    Args:
-        names: Names of the joints.
-        rms, largest: Root mean square and maximum of each joint's force, divided by its
-            limit, (joints,) each.
-
-    Raises:
-        UnsupportedError: matplotlib is not installed.
+    It has one row for each joint, the first on top. rms and largest are divided by the
+    limit.
     """
     rows = np.arange(len(names))
     figure, axes = new_figure(figsize=(9.0, 1.1 + 0.24 * len(names)))
@@ -89,15 +71,7 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them [J].
-
-    Raises UnsupportedError if matplotlib is not installed.
-
-    Args:
-        record: Run with rows whose series include kinetic, potential, work,
-            dissipation, constraints and residual; `correction` is optional. Constraints
-            and correction are drawn only if they are not zero throughout.
-    """
+    """Return a figure of the energies, and of the terms that changed them [J]."""
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential
@@ -132,12 +106,7 @@ def contacts_figure(record: MotionRecord) -> Any:
     """Return a figure of contacts over time: number, force, overlap, residual.
 
     The overlap is -contact_gap [mm], below 0 where bodies are apart. Residuals below
-    1e-18 are drawn there, on a logarithmic axis. Raises
-    UnsupportedError if matplotlib is not installed.
-
-    Args:
-        record: Run with rows whose series include contacts, contact_force [N],
-            contact_gap [m] and contact_residual.
+    1e-18 are drawn there, on a logarithmic axis.
     """
     t, series = record.t, record.series
     rows = thinned(len(t))
@@ -163,14 +132,7 @@ def _whole_decades(axis: Any) -> None:
 
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:
-    """Return a histogram of the wall times of rows, with one outline for each run.
-
-    Raises UnsupportedError if matplotlib is not installed.
-
-    Args:
-        times: Wall times of the rows, (rows,), by name of the run [s], one run or more;
-            zeros are left out, and each run must have a time above 0, else ValueError.
-    """
+    """Return a histogram of the wall times [s] of rows by run, without zeros."""
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())
     high = max(float(x.max()) for x in parts.values())
@@ -195,14 +157,9 @@ def differences_figure(
 ) -> Any:
     """Return a figure of differences to the first run over time, a panel for each part.
 
-    Differences are on a logarithmic axis, without zeros and NaN; a panel of which
-    nothing is left says "no difference". Raises UnsupportedError if matplotlib is not
-    installed.
-
-    Args:
-        t: Times [s].
-        parts: By label of a panel (kind of column with its unit), then by name of the
-            run: maximum absolute difference of each row.
+    `parts` has, by label of a panel, then by name of the run, the maximum absolute
+    difference of each row. Differences are on a logarithmic axis, without zeros and
+    NaN.
     """
     rows, panels = thinned(len(t)), []
     for label, by_run in parts.items():

@@ -34,11 +34,7 @@ QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 
 
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
-    """Yield the sections about a run; those without data are left out.
-
-    In this order: facts, robot (pictures), motion, tracking, joint forces and limits,
-    energy, contacts, times. A run without rows has the facts only.
-    """
+    """Yield the sections about a run; those without data are left out."""
     yield facts_section(record)
     if not len(record.t):
         return
@@ -76,9 +72,8 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
 def robot_pictures(record: MotionRecord) -> np.ndarray | None:
     """Return pictures of a run at start, half time and end, (height, width, 3) uint8.
 
-    They are beside one another. None if matplotlib is not installed, the run has no
-    rows or times that decrease or are not finite, the facts name no robot that can be
-    loaded, or that robot has another name or does not match the recorded joints.
+    They are beside one another. None if they cannot be made, also if the facts name no
+    robot that can be loaded and matches the recorded joints.
     """
     source, root_joint = named_robot(record.facts)
     if not source or not can_draw():
@@ -97,11 +92,7 @@ def robot_pictures(record: MotionRecord) -> np.ndarray | None:
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
-    """Return the section of robot, rows, settings, counters, versions, notes of a run.
-
-    What the record lacks is left out, without an error; a missing hash or source of a
-    named robot is "-".
-    """
+    """Return the section of robot, rows, settings, counters, versions and notes."""
     facts, rows = record.facts, []
     if "robot" in facts:
         rows.append(["robot", str(facts["robot"])])
@@ -222,10 +213,6 @@ def energy_sentence(record: MotionRecord) -> str:
     The latter is also given in percent of the largest of work, dissipation and range of
     the kinetic energy, unless the robot exchanges no energy. If the facts say that
     limit_stops acted, coordinates that passed their limits are named.
-
-    Args:
-        record: Run of at least one row whose series include kinetic, potential, work,
-            dissipation, constraints, residual, and optionally correction [J].
     """
     series = record.series
     total, residual = series["kinetic"] + series["potential"], series["residual"]
@@ -302,14 +289,7 @@ def _contacts(record: MotionRecord) -> ReportSection:
 
 
 def times_section(times: dict[str, np.ndarray]) -> ReportSection:
-    """Return the section about the wall times of the rows of some runs.
-
-    Median, 99 % quantile and largest time [µs], sum [s], and a histogram.
-
-    Args:
-        times: Wall times of the rows, (rows,), by name of the run [s]; zeros are left
-            out, and each run must have a time above 0, else IndexError.
-    """
+    """Return the section about the wall times [s] of rows by run, without zeros."""
     rows = []
     for name, seconds in times.items():
         x = 1e6 * seconds[seconds > 0]

@@ -264,14 +264,6 @@ def write_report(
 
 
 def write_shown(path: str | os.PathLike[str], content: str) -> None:
-    """Write a report, and print its name and whether matplotlib is missing.
-
-    Args:
-        path: File of the report; an existing one is replaced.
-        content: The whole page.
-
-    Raises:
-        SettingError: The file cannot be written.
-    """
+    """Write a report, and print its name and whether matplotlib is missing."""
     write_page(path, content)
     print(f"report: {path}" + ("" if can_draw() else f" (no pictures: {NO_PICTURES})"))

@@ -32,10 +32,7 @@ def path(name: str) -> Path:
 
 
 def about(name: str) -> str:
-    """Return the first sentence of the header of a shipped robot or planar chain.
-
-    It is empty for other names.
-    """
+    """Return the first sentence of the header of a shipped robot or chain, else ""."""
     if name in names():
         header = path(name).read_text(encoding="utf-8").partition("<!--")[2]
     elif name in chains():

@@ -20,12 +20,8 @@ def joint_transforms(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return E (n, 3, 3) and r (n, 3) of joint.X for each joint at each position.
 
-    The numbers are equal to `joint.X` to the last bit. Rows are joint by joint, and for
-    each joint position by position; n is the number of all positions.
-
-    Args:
-        joints: Joints.
-        places: For each joint: its positions, Vectors of its nq coordinates.
+    They are equal to `joint.X` to the last bit. Rows are joint by joint, and for each
+    joint position by position (Vectors of its nq coordinates).
     """
     pairs = [
         (joint, q)
@@ -59,10 +55,7 @@ def _columns(joints: OfOneAxis) -> tuple[list[int], np.ndarray, np.ndarray]:
 
 
 def motion_rows(joint: Joint, places: Places) -> list[list[tuple[float, ...]]]:
-    """Return for each position of a joint the nv columns of S, [angular; linear].
-
-    `places` are the positions, Vectors of its nq coordinates.
-    """
+    """Return the nv columns of S, [angular; linear], for each position of a joint."""
     if isinstance(joint, Revolute) and type(joint).S is Revolute.S:
         return [[(*joint.axis, 0.0, 0.0, 0.0)]] * len(places)
     if isinstance(joint, Prismatic) and type(joint).S is Prismatic.S:

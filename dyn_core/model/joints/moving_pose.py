@@ -54,15 +54,9 @@ class MovingPose(NamedTuple):
 def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
     """Return a pose of Taylor numbers with its first and second time derivatives.
 
-    Args:
-        pose: Result (R, p) of a user's function: three rows of three numbers, a Matrix
-            or None for no rotation; and three numbers. Plain numbers have zero
-            derivatives.
-        source: Name of the function in error messages.
-
-    Raises:
-        ModelError: The result is not (R, p) of the right sizes. Whether R is a rotation
-            is not checked.
+    `pose` is the result (R, p) of a user's function, None for no rotation; other sizes
+    are refused. Plain numbers have zero derivatives. Whether R is a rotation is not
+    checked.
     """
     try:
         R, p = pose

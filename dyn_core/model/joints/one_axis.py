@@ -60,11 +60,7 @@ def direction(values: Sequence[Scalar]) -> Axis:
 def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
     """Return the coordinate rotation E = R.T, R by Rodrigues' formula.
 
-    The entries may be numbers, or arrays for many rotations.
-
-    Args:
-        a: Unit axis, 3.
-        s, c: Sine and cosine of the angle.
+    a is the unit axis, s and c are sine and cosine of the angle; entries may be arrays.
     """
     x, y, z = a
     turn = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))

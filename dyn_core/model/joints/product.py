@@ -142,9 +142,7 @@ class Product(Joint):
 def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
     """Return two axes of the plane with a unit normal n, (3,) each.
 
-    They are x and y rotated by the smallest rotation from z to n: x and y for n = z.
-    For n = -z, where it is not unique, they are x and -y. That n has unit length is not
-    checked.
+    They are x and y rotated by the smallest rotation from z to n; x and -y for n = -z.
     """
     n = np.array(tuple(normal))
     if n[2] < -1 + 1e-12:

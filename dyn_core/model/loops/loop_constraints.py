@@ -110,14 +110,8 @@ def _item(name: str) -> str:
 def rolling_rows(kind: str, radius: Scalar, names: Sequence[str], name: str) -> Rows:
     """Return residual function, velocity row function, and number of velocity rows.
 
-    Both are functions of (R, p), the pose of B in A, and raise SingularError if a disc
-    lies flat. The residual is the height [m], if `names` has z.
-
-    Args:
-        kind: rolling_ball or rolling_disc.
-        radius: Radius [m].
-        names: Rows to constrain: z is the height, x and y are the velocities.
-        name: Name of the loop, for errors.
+    Both are functions of (R, p), the pose of B in A; they raise SingularError if a disc
+    lies flat. Of `names` z is the height, the residual [m]; x and y are the velocities.
     """
     rest = radius, kind, tuple(names), name
     count = sum(key in names for key in ("x", "y"))
@@ -227,11 +221,7 @@ def row_names(loops: Sequence[LoopConstraint]) -> list[str]:
 
 
 def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
-    """Return for each row of the loops whether it is a velocity row.
-
-    Velocity rows, the last rows of each loop, constrain velocities only; no position
-    violates them.
-    """
+    """Return for each row of the loops whether it constrains velocities only."""
     flags: list[bool] = []
     for loop in loops:
         flags += [False] * (loop.rows - loop.velocity_rows) + [

@@ -48,17 +48,11 @@ def read_pairs(
 ) -> PairRules:
     """Return the pairs of links that MuJoCo tests for contact, as rules of a Model.
 
-    Pairs that a Model treats in the same way by default have no rule. A half-space of
-    the world counts as a link. If no two links of the robot may touch, and several of
-    those with shapes move, one rule (ANY) denies all pairs of links; rules of a link
-    and the world are kept.
-
-    Args:
-        mjcf: The compiled file.
-        shapes: Names of links that have collision shapes.
-        joined: By body: hinge, slide, ball, free or several; "" for a fixed one.
-        findings: Gets notes on <pair> elements, which have no counterpart, and on links
-            of which only some geoms may touch another link.
+    `shapes` are the links that have collision shapes, `joined` the result of
+    how_joined. Pairs that a Model treats in the same way by default have no rule. If no
+    two links of the robot may touch, and several of those with shapes move, one rule
+    (ANY) denies all pairs of links. `findings` gets notes on <pair> elements, which
+    have no counterpart, and on links of which only some geoms may touch another link.
     """
     for k in range(mjcf.model.npair):
         what = "no part of a Model; its friction and margin are not kept"
@@ -189,14 +183,8 @@ def touching(mjcf: Compiled, geom: int) -> bool:
 def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) -> None:
     """Add the collision shapes of all links to `builder`.
 
-    Geoms that cannot touch others are skipped. A plane is left out with a note. Other
-    geoms that a Model cannot represent are left out as doubtful findings: ellipsoids
-    and other types, meshes with refpos or refquat or that are no .obj or .stl file,
-    sizes that `builder` refuses.
-
-    Raises:
-        ModelError: A finding is doubtful and `findings` (for sizes: builder.findings)
-            is strict.
+    Geoms that cannot touch others are skipped. A plane is left out with a note, other
+    geoms that a Model cannot represent as doubtful findings.
     """
     for geom in range(mjcf.model.ngeom):
         if not touching(mjcf, geom):
@@ -294,10 +282,9 @@ def add_materials(
 ) -> None:
     """Set builder.materials to the friction of links that have shapes, by name.
 
-    If all links have equal friction, also a single link, it has one entry `default`
-    instead. A link whose geoms differ gets the largest of each coefficient, with a note
-    in `findings`; geoms that can touch nothing do not count. The shapes must have been
-    added to `builder` before.
+    If all have equal friction, it has one entry `default` instead. A link whose geoms
+    differ gets the largest of each coefficient, with a note. The shapes must have been
+    added before.
     """
     by_link: dict[str, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):
@@ -347,18 +334,9 @@ def add_links(
 ) -> None:
     """Add the links and joints of an MJCF, in the order of the file, sites last.
 
-    The first link is the world's. Only sites with names become links.
-
-    Args:
-        mjcf: The compiled file.
-        builder: Gets the links and joints.
-        drives: Quantities that actuators add to joints.
-        kinds: By body: hinge, slide, ball, free or several; "" for a fixed one.
-        places: Positions of joints that become fixed joints, by name [rad | m].
-
-    Raises:
-        ModelError: Limits of a joint have lower > upper, and builder.findings is None
-            or strict.
+    The first link is the world's; only sites with names become links. `kinds` is the
+    result of how_joined, `places` are positions of joints that become fixed, by name
+    [rad | m].
     """
     builder.reserve("link", (*mjcf.links, *mjcf.sites))
     builder.reserve("joint", mjcf.joints)
@@ -511,20 +489,11 @@ class _Joined:
 
 
 def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
-    """Return by body how it is joined to its parent.
+    """Return by body how it is joined to its parent; entry 0 is the world's, "".
 
-    The entry is hinge, slide, ball or free for a body with one joint, several for a
-    body with more joints, and "" for a fixed body; entry 0 is the world's, "".
-
-    Args:
-        mjcf: The compiled file.
-        root_joint: fixed: free joints are fixed. floating: the only body that is fixed
-            to the world becomes free; a file with a free joint stays as it is. None: as
-            in the file.
-
-    Raises:
-        ModelError: root_joint is floating, the file has no free joint, and not exactly
-            one body is fixed to the world.
+    The entry is hinge, slide, ball, free, several (joints) or "" (fixed). A root_joint
+    fixed fixes free joints; floating frees the only body that is fixed to the world,
+    unless the file has a free joint.
     """
     m = mjcf.model
     floating = _floating_body(mjcf) if root_joint == "floating" else None

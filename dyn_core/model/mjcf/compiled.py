@@ -73,19 +73,7 @@ def _copies(count: str) -> int:
 
 
 def check_extent(content: bytes, where: str) -> None:
-    """Check that an MJCF does not exceed SIZE, DEPTH and ELEMENTS.
-
-    These are 100,000,000 bytes, 500 levels and 100,000 elements, with their copies. XML
-    that expat cannot read is counted up to its first error only, and is no error here.
-    Included files are not counted.
-
-    Args:
-        content: The file.
-        where: Name of the file for the error message.
-
-    Raises:
-        ModelError: A bound is exceeded.
-    """
+    """Check that an MJCF is within SIZE, DEPTH and ELEMENTS, without its includes."""
     try:
         if len(content) > SIZE:
             raise _TooLarge(f"it is larger than {SIZE} bytes")
@@ -237,18 +225,10 @@ class Compiled:
 
 
 def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
-    """Return an MJCF as compiled by MuJoCo.
+    """Return an MJCF as compiled by MuJoCo; if `trusted`, in this process.
 
-    Args:
-        source: Path, XML as str or bytes, or open file. Files that the XML includes are
-            searched from the folder of the path, else from the current folder.
-        trusted: Whether MuJoCo reads it in this process, not in a process of its own.
-
-    Raises:
-        ModelError: The file cannot be opened, is no MJCF, is too large, or MuJoCo
-            cannot read it; includes MuJoCo's reason. Errors of an open file's `read`
-            pass through.
-        UnsupportedError: mujoco is not installed, or too old; names the extra.
+    Files that the XML includes are searched from the folder of the path, else from the
+    current folder.
     """
     content, path = _content(source)
     where = "the MJCF" if path is None else f"the MJCF file {path}"
@@ -292,10 +272,7 @@ def _mujoco_module() -> Any:
 
 
 def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether a source is a path: path-like, or a string without "<".
-
-    An empty string, or one of white space only, is not a path.
-    """
+    """Return whether a source is path-like, or a string, not blank, without "<"."""
     if isinstance(source, str):
         return bool(source.strip()) and "<" not in source
     return isinstance(source, os.PathLike)
@@ -360,9 +337,8 @@ def _check_root(content: bytes, where: str) -> None:
 def first_element(content: bytes) -> tuple[str, str]:
     """Return (name of the root element, "") of XML; ("", reason) if it has none.
 
-    The reason is an error of the XML before the element, an unusable encoding, or that
-    there is no element. The rest of the file is not parsed: MuJoCo accepts some files
-    that are not well-formed XML, such as comments with two hyphens.
+    The rest of the file is not parsed: MuJoCo accepts some files that are not
+    well-formed XML, such as comments with two hyphens.
     """
     names: list[str] = []
 

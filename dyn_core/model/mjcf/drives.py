@@ -34,13 +34,11 @@ class Drives:
 def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
     """Return effort limits, armature, damping and driven joints of an MJCF.
 
-    The effort limit of a hinge or slide is the largest force that is within the limits
-    of its actuator, if exactly one acts on the joint directly, and also within the
-    actuatorfrcrange of the joint; joints without limits have no entry. A range that is
-    not symmetric counts with its larger side. All other properties of actuators are
-    lost. `driven` is None without actuators, and if one acts on another element than
-    joints and fixed tendons. `findings` gets a note on each actuator, and on each joint
-    with a range that is not symmetric.
+    The effort limit of a hinge or slide is the largest force within the limits of its
+    actuator, if exactly one acts on the joint directly, and within the joint's
+    actuatorfrcrange; of an asymmetric range the larger side counts. `driven` is None
+    without actuators, and if one acts on another element than joints and fixed tendons.
+    `findings` gets a note on each actuator and each asymmetric range.
     """
     m = mjcf.model
     count = len(m.actuator_trntype)

@@ -33,11 +33,9 @@ _EXACT = 1e-9  # allowed error of a relation of fixed joints alone [rad | m]
 class Equalities:
     """Translated equality constraints.
 
-    Attributes:
-        places: Positions of the joints that are fixed, by name [rad | m].
-        rules: Rules of followers, by name.
-        loops: Loops and couplings.
-        tendons: Indices of the tendons that relations of joints replace.
+    `places` are the positions of the joints that are fixed, by name [rad | m], `rules`
+    those of followers, and `tendons` indices of tendons that relations of joints
+    replace.
     """
 
     places: dict[str, float] = field(default_factory=dict)
@@ -48,9 +46,8 @@ class Equalities:
     def add_to(self, builder: DescriptionBuilder) -> None:
         """Add the rules of followers, the loops and the couplings to `builder`.
 
-        The joints must have been added before and must not follow another one already,
-        else ModelError. If a joint in a chain of followers has a motor, the last leader
-        of the chain is no longer passive.
+        The joints must have been added before. If a joint in a chain of followers has a
+        motor, the last leader of the chain is no longer passive.
         """
         driven = {spec.name for spec in builder.joints if not spec.passive}
         for name, rule in self.rules.items():
@@ -110,12 +107,9 @@ class _Relation:
 def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
     """Return the translated equality constraints of an MJCF.
 
-    Inactive constraints are left out with a note in `findings`; a flag of <option> that
-    turns all of them off is not read. Unsupported constraints and constraints that
-    fixed joints contradict are left out as doubtful findings.
-
-    Raises:
-        ModelError: A finding is doubtful and `findings` is strict.
+    Inactive ones are left out with a note; a flag of <option> that turns all off is not
+    read. Those that are unsupported, or that fixed joints contradict, are doubtful
+    findings.
     """
     result, relations, taken = Equalities(), [], set[str]()
     for k in range(mjcf.model.neq):

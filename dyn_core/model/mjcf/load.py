@@ -48,18 +48,9 @@ def note_what_is_left_out(
 ) -> None:
     """Add a finding for every element that a Model cannot represent.
 
-    Notes are sensors, keyframes, MuJoCo's warnings, initial positions, solver
-    parameters, flags, mocap bodies, armature and dry friction of free joints, and
-    tendons without forces. Other elements are doubtful findings: they change the motion
-    of the robot. Actuators, equality constraints and shapes are not reported here.
-
-    Args:
-        mjcf: The compiled file.
-        kept_tendons: Indices of tendons that followers or couplings replace.
-        findings: Gets the findings.
-
-    Raises:
-        ModelError: A finding is doubtful and `findings` is strict.
+    Elements that change the motion of the robot are doubtful findings, others notes.
+    Actuators, equality constraints and shapes are not reported here. `kept_tendons` are
+    indices of tendons that followers or couplings replace.
     """
     for remark in mjcf.remarks:
         findings.note("", "", f"MuJoCo warns: {' '.join(remark.split())}")
@@ -245,15 +236,8 @@ def load_mjcf(
 def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
     """Return the Model of an MJCF; issue one ModelWarning if it has more than hints.
 
-    Args:
-        source: Path, XML or open file.
-        origin: Record of the source. If it names a collection, the file is trusted:
-            MuJoCo compiles it in this process.
-        choices: Arguments of load_mjcf.
-
-    Raises:
-        ModelError: The file or an argument is not valid; includes MuJoCo's reason.
-        UnsupportedError: mujoco is not installed, or too old; names the extra.
+    A file of a collection (see `origin`) is trusted: MuJoCo compiles it in this
+    process.
     """
     root_joint = choices.root_joint
     if root_joint is not None and root_joint not in ROOT_JOINTS:
@@ -270,21 +254,7 @@ def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
 def described(
     mjcf: Compiled, root_joint: str | None, findings: Findings
 ) -> DescriptionBuilder:
-    """Return a builder with the links, joints, shapes and loops of an MJCF.
-
-    It also has the followers, materials and pairs for contact, but not gravity.
-
-    Args:
-        mjcf: The compiled file.
-        root_joint: fixed: free joints are fixed. floating: the only body that is fixed
-            to the world becomes free. None: as in the file.
-        findings: Gets a finding for everything that is left out.
-
-    Raises:
-        ModelError: `root_joint` is floating, but the file has neither a free joint nor
-            exactly one body that is fixed to the world; or a finding is doubtful and
-            `findings` is strict.
-    """
+    """Return a builder with all of an MJCF but gravity; root_joint as in how_joined."""
     builder = DescriptionBuilder(mjcf.name, findings)
     add_shapes(mjcf, builder, findings)
     drives = read_drives(mjcf, findings)

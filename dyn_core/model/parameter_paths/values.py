@@ -39,10 +39,7 @@ def specs_of(tree: Tree) -> dict[str, JointSpec]:
 
 
 def replaced(row: Iterable[Any], i: int, entry: Any) -> tuple[Any, ...]:
-    """Return a tuple with the entries of `row`, entry i replaced by `entry`.
-
-    An i that is negative or too large changes nothing.
-    """
+    """Return a tuple with the entries of `row`, entry i (if there is one) replaced."""
     return tuple(entry if k == i else x for k, x in enumerate(row))
 
 
@@ -58,18 +55,11 @@ def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
 
 
 def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another socket (origin) or plug of a joint.
+    """Return the robot with another socket (`what`: origin) or plug of a joint.
 
-    The child link moves with it, and so do the links fixed to it and the joints on
-    them. The inertias of the bodies (tree.I) are not updated.
-
-    Args:
-        tree: Robot.
-        name: Name of a joint in the robot's description; it may be fixed or locked. An
-            unknown one is a KeyError.
-        what: plug; any other text counts as origin.
-        values: x y z roll pitch yaw in the parent (origin) or child (plug) link [m,
-            rad]; their number is not checked.
+    `values` are x y z roll pitch yaw in the parent (origin) or child (plug) link [m,
+    rad]. The child link moves with it, and so do the links fixed to it and the joints
+    on them. The inertias of the bodies (tree.I) are not updated.
 
     Source: TAZZ-2.1 (socket and plug); KIM-4.5 (geometric parameters).
     """
@@ -144,17 +134,10 @@ def _carriers(tree: Tree) -> dict[str, int]:
 
 
 def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another ratio or offset of a follower.
+    """Return the robot with another `what` (ratio or offset) of a follower.
 
-    The leads of joints that follow it directly or in a chain are updated, too.
-
-    Args:
-        tree: Robot.
-        name: Name of a joint with a rule. An unknown one is a KeyError, one without a
-            rule an AssertionError.
-        what: ratio or offset.
-        values: Entries of the ratio, row by row, or offsets of the joint's coordinates
-            [rad | m]; as many as before, which is not checked.
+    `values` are the entries of the ratio, row by row, or offsets [rad | m]; as many as
+    before. The leads of joints that follow it, also in a chain, are updated.
     """
     spec = specs_of(tree)[name]
     assert spec.mimic is not None
@@ -499,9 +482,8 @@ def _check_friction(tree: Tree, name: str) -> None:
 def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
     """Return the new values of a path of `wanted` numbers as a tuple.
 
-    Entries may be numbers, also bool or complex, symbols or arrays; a bare number is
-    accepted for one. Raises ModelError for others, for floats that are not finite, and
-    for another count.
+    Entries are numbers, symbols or arrays; a bare number is accepted for one. Other
+    types or counts, and floats that are not finite, are refused.
     """
     try:
         entries = tuple(value)

@@ -32,10 +32,7 @@ _PAIR = re.compile(r"([^=]*?):?=(.*)", re.DOTALL)
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
-    """Add the positional argument `robot`, and options of how to read it.
-
-    They are --root-joint, --extras, --package-path and --xacro-argument.
-    """
+    """Add the positional argument `robot`, and options of how to read it."""
     parser.add_argument("robot", help=ROBOT)
     add_reading(parser)
 
@@ -74,14 +71,8 @@ def add_lock(parser: argparse.ArgumentParser) -> None:
 def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
     """Return the values of NAME=VALUE entries (or NAME:=VALUE) by name.
 
-    VALUE may be empty, and may have further "=".
-
-    Args:
-        pairs: Entries.
-        where: Name of the option, for the error message.
-
-    Raises:
-        SettingError: An entry has another form, or a name occurs twice.
+    VALUE may be empty, and may have further "=". Other forms and repeated names are
+    refused; `where` is the option's name for the error.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -95,16 +86,7 @@ def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
 
 
 def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
-    """Return the numbers of NAME=NUMBER entries by name; empty for None.
-
-    Args:
-        option: Name of the option without dashes, for the error message.
-        typed: Entries, or None.
-
-    Raises:
-        SettingError: An entry has another form, a name occurs twice, or a number is not
-            finite.
-    """
+    """Return the finite numbers of NAME=NUMBER entries by name; empty for None."""
     values = {}
     for name, text in named_values(typed or (), f"--{option}").items():
         try:
@@ -121,19 +103,9 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
     """Return typed initial positions (nq,) or velocities (nv,); None for None.
 
-    Joints that are not typed are neutral, or at rest; a follower that is typed sets its
-    leader. Quaternions are not normalised.
-
-    Args:
-        model: Robot.
-        name: "q0" or "qd0".
-        typed: JOINT=VALUE for some joints, JOINT.0=VALUE for a coordinate of a joint of
-            several, or all numbers in order [SI]; None: nothing was typed.
-
-    Raises:
-        SettingError: A joint is unknown or has several coordinates without an index, an
-            entry occurs twice, a number is missing, surplus or not finite, or a
-            follower is off its rule.
+    `name` is q0 or qd0. JOINT=VALUE is typed for some joints, JOINT.0=VALUE for one of
+    several coordinates, or all numbers in order [SI]. Other joints are neutral, or at
+    rest; a follower sets its leader, and is refused off its rule.
     """
     if typed is None:
         return None
@@ -169,10 +141,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
-    """Return (R, p) of a typed position [m] and --rpy [rad]: Matrix (3, 3), Vector.
-
-    Raises SettingError if an angle is more than a turn: it is in degrees.
-    """
+    """Return (R, p) of a position [m] and --rpy [rad]; refuse more than a turn."""
     most = max(rpy, key=abs)
     if abs(most) > 2 * math.pi:
         message = f"is --rpy in degrees? {most:g} rad is more than a turn"
@@ -184,12 +153,8 @@ def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
     """Return --package-path and --xacro-argument as parameters of nodes, by name.
 
-    They are package_paths, a list of absolute folders, and xacro_arguments, a list of
-    NAME=VALUE; empty ones are omitted.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice.
-        ModelError: A package path is no folder.
+    They are package_paths, absolute folders, and xacro_arguments, NAME=VALUE each;
+    empty ones are omitted.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     paths = [str(folder) for folder in package_folders(arguments.package_path)]
@@ -200,20 +165,7 @@ def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
 def load_with(
     settings: Mapping[str, Sequence[str]], source: Source, **options: Any
 ) -> Model:
-    """Return the robot of a source, read with the parameters of a node.
-
-    Args:
-        settings: Values of the parameters READING: package_paths and xacro_arguments
-            (NAME=VALUE each); missing ones are empty.
-        source: Source as for dyn.load.
-        options: Further keywords of dyn.load.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
-            a keyword is unknown.
-        ModelError: There is no such robot, or it or an argument is not valid.
-        UnsupportedError: An MJCF without mujoco installed, or with one too old.
-    """
+    """Return the robot of a source, read with the parameters READING of a node."""
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
     return load(source, package_paths=paths, xacro_arguments=values or None, **options)
@@ -222,18 +174,8 @@ def load_with(
 def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
     """Return the URDF text of a source; empty for an MJCF.
 
-    xacro is expanded in files *.xacro, and in any other source if there are xacro
-    arguments.
-
-    Args:
-        settings: Values of package_paths and xacro_arguments (NAME=VALUE each);
-            missing ones are empty.
-        source: Source as for dyn.load.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE, or occurs twice.
-        ModelError: The source cannot be read or expanded, or there are xacro arguments
-            and nothing to expand.
+    `settings` are those of load_with. xacro is expanded in files *.xacro, and in any
+    other source if there are xacro arguments.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -244,20 +186,7 @@ def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
 def load_robot(
     arguments: argparse.Namespace, robot: str | None = None, **options: Any
 ) -> Model:
-    """Return the robot of a command.
-
-    Args:
-        arguments: Parsed options: package_path and xacro_argument; root_joint, extras,
-            lock and, unless `robot` is given, robot.
-        robot: Source of the robot, for commands without add_robot.
-        options: Further keywords of dyn.load; they override the arguments.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, a
-            position of --lock is no finite number, or a keyword is unknown.
-        ModelError: There is no such robot, or it or an argument is not valid.
-        UnsupportedError: An MJCF without mujoco installed, or with one too old.
-    """
+    """Return the robot of a command; `options` of dyn.load override the arguments."""
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     choices: dict[str, Any] = {
         "root_joint": getattr(arguments, "root_joint", None),
@@ -271,12 +200,7 @@ def load_robot(
 
 
 def add_options(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Add the argument --option NAME=VALUE, which may be repeated.
-
-    Args:
-        parser: Parser of the command.
-        meaning: Its help text.
-    """
+    """Add the argument --option NAME=VALUE, which may be repeated."""
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help=meaning
     )
@@ -286,15 +210,9 @@ def read_options(arguments: argparse.Namespace, solver: Any = None) -> dict[str,
     """Return the values of --option by name: bools, numbers, text, or lists of those.
 
     A text with a comma, or that begins with a bracket, is a list. One value is a list
-    of one where the default of the option is a tuple, and for the option `wrap`. Names
-    are not checked.
-
-    Args:
-        arguments: Parsed arguments of a command that called add_options.
-        solver: Solver with these options; None: a whole controller.
-
-    Raises:
-        SettingError: An entry is not NAME=VALUE, or a name occurs twice.
+    of one where the default of the solver's option is a tuple, and for the option
+    `wrap`. Names are not checked. Without a solver the options are those of a whole
+    controller.
     """
     pairs = named_values(arguments.option, "--option")
     values = {name: _read(text) for name, text in pairs.items()}

@@ -33,12 +33,7 @@ Ask = Callable[[str], Any]
 
 
 class JobResult(NamedTuple):
-    """Result of a job.
-
-    Attributes:
-        facts: JSON values by name.
-        data: Binary data.
-    """
+    """Result of a job: JSON values by name, and binary data."""
 
     facts: dict[str, Any]
     data: bytes
@@ -67,20 +62,14 @@ def run_job(
         job: Python file with `prepare()`, which imports its libraries, and
             `run(request, data, ask)`, which returns JSON values and bytes. It must not
             import this package.
-        request: JSON values.
-        data: Binary data of the request.
         ask: Function from a question (str) of the running job to the answer (a JSON
-            value); by default questions are a JobError.
+            value); its errors pass through.
         apart: Whether to use a separate process, if the system can start one; False
-            only for trusted files.
+            only for trusted files: in this process a job has no bounds.
         limit: CPU time of the job [s]; None: LIMIT, 60 s.
 
-    Jobs of one file run one after another. In this process a job has no bounds.
-
-    Raises:
-        JobError: The job took too long or too much memory, or its process ended, also
-            by an error of the job. In this process, errors of the job pass through.
-            Errors of `ask` always pass through.
+    Jobs of one file run one after another. JobError: The job took too long or too much
+    memory, or its process ended. In this process, errors of the job pass through.
     """
     server = _SERVERS.setdefault(job, _Server(job))
     with server.alone:

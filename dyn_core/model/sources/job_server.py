@@ -35,15 +35,10 @@ def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
 
 
 def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
-    """Return a message: its mapping and its bytes.
+    """Return a message: its mapping and its bytes, at most `largest` bytes each.
 
-    Args:
-        source: Function that reads at most the given number of bytes; b"" at the end.
-        largest: Maximum size of a part [bytes].
-
-    Raises:
-        EOFError: The other side is gone, or a part is too large.
-        ValueError: The first part is no JSON.
+    `source` reads at most the given number of bytes, b"" at the end. EOFError: The
+    other side is gone, or a part is too large.
     """
     sizes = _SIZES.unpack(_exactly(source, _SIZES.size))
     if max(sizes) > largest:

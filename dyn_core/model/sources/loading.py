@@ -40,14 +40,7 @@ def uses_xacro(text: str) -> bool:
 
 
 def argument_values(arguments: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return arguments as strings for xacro, by name; booleans become true and false.
-
-    The result is empty for None.
-
-    Raises:
-        ModelError: `arguments` is no mapping, a name is no string, or a value is
-            neither str, int, float nor bool (numpy's integers are refused).
-    """
+    """Return arguments as strings for xacro, by name; booleans as true and false."""
     values = {}
     if not isinstance(arguments, (Mapping, type(None))):
         raise ModelError(
@@ -70,20 +63,10 @@ def expand(
     arguments: Mapping[str, str],
     optional: Iterable[str] = (),
 ) -> str:
-    """Return the XML text of an expanded xacro file.
+    """Return the XML text of an expanded xacro file, which is read again.
 
-    Args:
-        text: Content; not used if there is a file, which is read again.
-        file: Its absolute path; None for text, whose relative paths start at the
-            working directory.
-        packages: Search for the packages of $(find PKG).
-        arguments: Values of <xacro:arg>, by name.
-        optional: Names of arguments that the file need not declare.
-
-    Raises:
-        ModelError: xacro is not installed, refuses the file or exceeds its time or
-            memory, a package is missing, or the file does not declare an argument that
-            is not in `optional`.
+    `file` is absolute; None: `text`, whose relative paths start at the working
+    directory. The file need not declare the arguments named in `optional`.
     """
     where = "the xacro text" if file is None else str(file)
     if importlib.util.find_spec("xacro") is None:
@@ -181,12 +164,9 @@ def load(
 
 
 class RobotXml(NamedTuple):
-    """The XML of a robot.
+    """The XML of a robot; `text` is expanded where read_robot does so.
 
-    Attributes:
-        text: The whole text; its xacro is expanded where read_robot does so.
-        root: Root element; for an MJCF it may have no children.
-        origin: Record of the source.
+    `root` is the root element, for an MJCF perhaps without children.
     """
 
     text: str
@@ -200,16 +180,7 @@ def read_robot(
     """Return the XML text of a robot, its root element, and its origin.
 
     xacro is expanded in files *.xacro, and in any other source if `xacro_arguments` are
-    given; else its tags and expressions remain in the text.
-
-    Args:
-        located: Robot that was looked up.
-        xacro_arguments: Values of <xacro:arg>, by name; none are given if it is empty.
-
-    Raises:
-        ModelError: The source cannot be read or expanded, is an SDF or malformed (an
-            MJCF may be), an argument is not valid, or `xacro_arguments` are given but
-            there is nothing to expand.
+    given and not empty; else its tags and expressions remain in the text.
     """
     text, _ = read_source(located.source)
     file, packages = located.file, located.packages

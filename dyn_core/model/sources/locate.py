@@ -29,12 +29,10 @@ class Located:
     """A robot that was looked up and is not yet read.
 
     Attributes:
-        source: Path, text or open file.
         file: Absolute path; None for text.
         name: Name or address given by the user; empty for a path or text.
         collection: Collection of the name; empty for a path, an address or text.
-        paths: Folders where packages are searched first: the user's, then the
-            collection's.
+        paths: Folders where packages are searched, the user's, then the collection's.
         xacro_arguments: Arguments that the collection gives to xacro.
     """
 
@@ -56,16 +54,6 @@ def locate(source: Source, package_paths: Folders = ()) -> Located:
 
     An existing file has priority over a name. Names are searched in the shipped robots,
     then in robot_descriptions, then in example-robot-data.
-
-    Args:
-        source: Path, name, package:// address, XML as str or bytes, or open file. Other
-            types and empty text are not refused here.
-        package_paths: Folders of packages.
-
-    Raises:
-        ModelError: There is no such robot or file (lists the sources tried, and the
-            nearest names), its collection cannot supply it, or a folder of
-            package_paths does not exist.
     """
     paths = package_folders(package_paths)
     if isinstance(source, os.PathLike):
@@ -187,10 +175,7 @@ def collections() -> dict[str, list[str]]:
 
 
 def searched() -> list[str]:
-    """Return texts for errors: each collection with the number of its robots.
-
-    A collection that is not installed is named with the command to install it.
-    """
+    """Return each collection with its number of robots, or how to install it."""
     (_, shipped), *others = collections().items()
     tried = [f"{len(shipped)} shipped robots"]
     for title, names in others:

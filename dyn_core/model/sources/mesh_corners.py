@@ -30,9 +30,7 @@ _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 def mesh_unit(path: Path) -> float:
     """Return the length unit of a mesh file [m]: the <unit> of a .dae, else 1.
 
-    Raises:
-        ValueError: The unit is not a finite number above 0.
-        OSError: The file cannot be read.
+    ValueError: The unit is no finite number above 0. OSError: The file cannot be read.
     """
     if path.suffix.lower() != ".dae":
         return 1.0
@@ -50,16 +48,10 @@ def mesh_unit(path: Path) -> float:
 
 
 def mesh_corners(path: Path) -> np.ndarray:
-    """Return the distinct vertices of the faces of a mesh, (n, 3) [m].
+    """Return the distinct vertices of the faces of a mesh, (n, 3) [m], by first use.
 
-    They are in the order of their first use. The suffix decides how the file is read;
-    a file without a unit is in m.
-
-    Raises:
-        ValueError: The file cannot be read, is larger than 100 MB, or has no faces, it
-            is neither STL nor OBJ and coal is not installed, its unit is not valid, or
-            a coordinate is not finite or above 1e9 m; the message is a clause about the
-            mesh.
+    The suffix decides how the file is read; a file without a unit is in m. ValueError:
+    The file cannot be read or used; the message is a clause about the mesh.
     """
     try:
         size = path.stat().st_size
@@ -85,15 +77,7 @@ def mesh_corners(path: Path) -> np.ndarray:
 
 
 def check_solid(corners: np.ndarray) -> None:
-    """Check that vertices span a volume.
-
-    Args:
-        corners: Vertices, (n, 3) [m].
-
-    Raises:
-        ValueError: There are fewer than 4, or they lie in a plane up to 1e-7 of their
-            size.
-    """
+    """Check that vertices (n, 3) span a volume, 1e-7 of their size, else ValueError."""
     around = corners - corners.mean(axis=0)
     length = float(np.abs(around).max())
     thickness = 0.0

@@ -15,18 +15,10 @@ from dyn_core.model.sources.packages import SCHEME, Packages
 def mesh_file(
     file: str, link: str, origin: Origin, packages: Mapping[str, Any] | None = None
 ) -> Path:
-    """Return the path of a link's mesh.
+    """Return the path of a link's mesh; `packages` are folders of packages by name.
 
-    Args:
-        file: Path, file:// or package:// address, as in the robot's file; relative
-            paths start at the folder of that file; if the robot was read from text,
-            at the working directory.
-        link: Name of the link, for errors.
-        origin: Source of the robot (model.source).
-        packages: Folders of packages by name; a package in it is searched nowhere else.
-
-    Raises:
-        ModelError: There is no such file; names link, address and folders searched.
+    Relative paths start at the folder of the robot's file; if the robot was read from
+    text, at the working directory.
     """
     robot = None if origin.file is None else Path(origin.file)
     if file.startswith(SCHEME):

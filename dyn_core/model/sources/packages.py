@@ -25,11 +25,7 @@ Folders = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
 def package_folders(paths: Folders) -> tuple[Path, ...]:
     """Return the folders of `package_paths`, one or several, as absolute paths.
 
-    ~ is expanded. An empty sequence gives ().
-
-    Raises:
-        ModelError: `paths` is neither a path nor a sequence of paths (None, a set), or
-            an entry is empty or not an existing folder.
+    ~ is expanded. An entry that is empty or no existing folder is refused.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(several, Sequence) or not all(

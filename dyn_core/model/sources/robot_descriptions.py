@@ -26,13 +26,7 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 
 
 class CachedRobot(NamedTuple):
-    """A robot in the cache.
-
-    Attributes:
-        file: Path of the URDF, xacro or MJCF file.
-        package_paths: Folders at which its package:// addresses start.
-        xacro_arguments: Arguments that its xacro file needs, by name.
-    """
+    """A robot in the cache; its package:// addresses start at `package_paths`."""
 
     file: Path
     package_paths: tuple[Path, ...]

@@ -51,18 +51,10 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> Values:
     """Return the known attributes of an element by key: names, and tuples of floats.
 
-    A key has as many numbers as ATTRIBUTES says for the tag. Unknown attributes are
-    left out. Only numbers of <limit> may be infinite; numbers beyond 1e100 become
-    infinite there.
-
-    Args:
-        findings: Gets notes on unknown attributes, and on limits beyond 1e100.
-        owner: link or joint, and its name.
-        element: An element with a tag in ATTRIBUTES.
-
-    Raises:
-        ModelError: A number is not valid, there are too few or too many numbers, or a
-            value is an xacro expression.
+    A key has as many numbers as ATTRIBUTES says for the tag; `owner` is link or joint,
+    and its name. Only numbers of <limit> may be infinite; those beyond 1e100 become
+    infinite. `findings` gets notes on these and on unknown attributes, which are left
+    out.
     """
     known, tag = ATTRIBUTES[element.tag], element.tag
     values: Values = {}
@@ -85,12 +77,7 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
 def replace_quaternion(values: Values, owner: tuple[str, str]) -> None:
     """Replace quat_xyzw by rpy in the attributes of an <origin>, if it is there.
 
-    Args:
-        values: Result of `attributes`; changed.
-        owner: link or joint, and its name.
-
-    Raises:
-        ModelError: rpy is there, too, or the quaternion is zero.
+    rpy and quat_xyzw together, and a zero quaternion, are refused.
     """
     if "quat_xyzw" in values:
         where = f"{owner[0]} '{owner[1]}': <origin> quat_xyzw"
@@ -104,17 +91,8 @@ def texts(
 ) -> dict[str, str]:
     """Return the known attributes of an element, as checked text for the parser.
 
-    They are by name; missing attributes are not reported. The text is unchanged, except
-    that limits beyond 1e100 are "inf" or "-inf".
-
-    Args:
-        findings: Gets notes on unknown attributes, and on limits beyond 1e100.
-        owner: link or joint, and its name.
-        element: An element with a tag in ATTRIBUTES.
-
-    Raises:
-        ModelError: A number is not valid, there are too few or too many, or a value is
-            an xacro expression.
+    They are by name. Checks and notes are those of `attributes`. The text is unchanged,
+    except that limits beyond 1e100 are "inf" or "-inf".
     """
     usual = _usual(element.tag, tuple(element.attrib))
     if usual is not None and usual.fullmatch("|".join(element.attrib.values())):
@@ -179,10 +157,7 @@ def _all_numbers(
 
 
 def plain_name(value: str, element: str | None = None) -> str:
-    """Return the name `value` as it is; raise ModelError if it contains "${".
-
-    That starts an xacro expression. `element` is the element's name for the error.
-    """
+    """Return `value` as it is; refuse "${", which starts an xacro expression."""
     if "${" in value:
         raise ModelError(XACRO, element)
     return value

@@ -25,8 +25,7 @@ class CleanRobot:
         shapes: By link: its <visual> and <collision> elements, in their order.
         materials: The <material> elements of the robot itself.
         limits: By joint: the limits that URDF 1.2 added.
-        equal: Omitted elements: link or joint, tag, and the link or joint that has an
-            equal element.
+        equal: Omitted elements: link or joint, tag, and the owner of an equal element.
         counts: Numbers of links and joints so far.
         owners: By tag and content of an element: the link or joint that has it.
     """
@@ -40,23 +39,14 @@ class CleanRobot:
     owners: dict[tuple[object, ...], Place] = field(default_factory=dict)
 
     def new(self, kind: str, **names: str) -> CleanPart:
-        """Add an empty link or joint to the robot's element, and return it.
-
-        `kind` is link or joint, `names` are its attributes, such as name and type.
-        """
+        """Add an empty link or joint, with attributes `names`, and return it."""
         number = self.counts.get(kind, 0)
         self.counts[kind] = number + 1
         return CleanPart(self, (kind, number), SubElement(self.element, kind, names))
 
 
 class CleanPart(NamedTuple):
-    """A link or joint of a CleanRobot.
-
-    Attributes:
-        robot: The robot.
-        place: link or joint, and its index among them.
-        element: Its element.
-    """
+    """A link or joint of a CleanRobot; `place` is the kind and the index in it."""
 
     robot: CleanRobot
     place: Place
@@ -65,12 +55,7 @@ class CleanPart(NamedTuple):
     def add(self, tag: str, texts: Texts, inside: Sequence[Inside] = ()) -> None:
         """Add a child element, unless a link or joint has an equal one already.
 
-        Then that link or joint is recorded in robot.equal instead.
-
-        Args:
-            tag: Tag of the element.
-            texts: Its attributes.
-            inside: Tags and attributes of its child elements.
+        Then that one is recorded in robot.equal. `inside` are its child elements.
         """
         key: tuple[object, ...] = (tag, *texts.items())
         if inside:
@@ -85,10 +70,9 @@ class CleanPart(NamedTuple):
 
 
 def complete(robot: Parsed, clean: CleanRobot) -> None:
-    """Set the parsed elements that were omitted in all links and joints.
+    """Set the parsed elements that were omitted in all links and joints of `robot`.
 
     They are the same objects as in the links and joints that have them, not copies.
-    `robot` is the parsed robot of `clean.element`; it is modified.
     """
     read = {"link": robot.links, "joint": robot.joints}
     for (kind, number), tag, (_, owner) in clean.equal:

@@ -33,19 +33,10 @@ _ZEROS = re.compile(r"[0. \t\r\n]*")
 
 
 def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
-    """Return a robot with its known elements only.
+    """Return a robot with its known elements only; `robot` is not changed.
 
-    They are checked, except for shapes and materials, which are kept as they are. A
-    link `world` that joints have as their parent is added if it is missing; a robot
-    without a name is called `robot`. Both are notes.
-
-    Args:
-        robot: The root element; it is not changed.
-        findings: Collects omitted and doubtful elements.
-
-    Raises:
-        ModelError: The root is not <robot>, the file has unexpanded xacro and no link,
-            an element is not valid, or doubtful where `findings` is strict.
+    They are checked, except for shapes and materials. A link `world` that joints have
+    as their parent is added if it is missing; a robot without a name is called `robot`.
     """
     if robot.tag != "robot":
         raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")

@@ -26,8 +26,7 @@ Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
 def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
     """Return the colours of <material> elements by name: red, green, blue, alpha, 0..1.
 
-    Of equal names the last element counts; names whose last element has no valid colour
-    are left out, and so are elements without a name.
+    Of equal names the last counts. Those without name or valid colour are left out.
     """
     named = {x.get("name", ""): _rgba(x) for x in materials}
     return {name: color for name, color in named.items() if name and color}
@@ -41,17 +40,8 @@ def read_shapes(
 ) -> tuple[Geometry, ...]:
     """Return the shapes of a link's <visual> and <collision> elements.
 
-    Args:
-        link: Name of the link.
-        elements: Its <visual> and <collision> elements. A single scale of a mesh is
-            repeated for x, y and z in them; nothing else is changed.
-        findings: Collects shapes that are invalid, unknown or missing; they are left
-            out.
-        colors: Colours by name of the material, for visuals without a colour of their
-            own.
-
-    Raises:
-        ModelError: A shape is not valid and `findings` is strict.
+    A single scale of a mesh is repeated for x, y and z in `elements`. `findings`
+    collects shapes that are left out; `colors` are those of materials, by name.
     """
     shapes = []
     for element in elements:

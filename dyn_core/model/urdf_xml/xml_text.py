@@ -23,14 +23,10 @@ _MARKS = (
 
 
 def read_source(source: Source) -> tuple[str, Path | None]:
-    """Return the text of a source, and its path as given.
+    """Return the text of a source, and its path as given; None for text and open files.
 
-    The path is None for text, bytes and open files, whose own errors pass through. A
-    str is text if it contains "<" or is blank, else a path.
-
-    Raises:
-        ModelError: The file cannot be opened, the encoding is not valid, or the source
-            is neither path, text nor file.
+    A str is text if it contains "<" or is blank, else a path. Errors of an open file
+    pass through.
     """
     if isinstance(source, bytes):
         return decoded(source), None
@@ -72,10 +68,7 @@ def declared_encoding(content: bytes) -> str:
 
 
 def escapes(encoding: str) -> bool:
-    """Return whether an encoding is one of Python's string escapes.
-
-    Decoding with them raises warnings. False for an unknown encoding.
-    """
+    """Return whether an encoding is one of Python's string escapes, which warn."""
     try:
         return "escape" in codecs.lookup(encoding).name
     except LookupError:
@@ -86,9 +79,6 @@ def decoded(content: bytes) -> str:
     """Return the text of bytes, by byte order mark or declared encoding, else UTF-8.
 
     A byte order mark has priority over a declaration, and is removed.
-
-    Raises:
-        ModelError: The encoding is unknown, or the bytes are not valid in it.
     """
     encoding, start = declared_encoding(content), 0
     for mark, marked in _MARKS:
@@ -116,10 +106,7 @@ def decoded(content: bytes) -> str:
 def parse_xml(text: str) -> ElementTree.Element:
     """Return the root element of XML, without comments and text of elements.
 
-    Names keep their prefixes, declared or not.
-
-    Raises:
-        ModelError: The text is empty or malformed, or declares a document type.
+    Names keep their prefixes, declared or not. A document type is refused.
     """
     if not text.strip():
         raise ModelError("the URDF is empty; a <robot> element is needed")

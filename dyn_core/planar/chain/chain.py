@@ -42,16 +42,8 @@ from dyn_core.validation import (
 def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
     """Return the limits of the joint angles, n floats [rad].
 
-    Args:
-        name: Name of the argument for errors.
-        values: A sequence of n limits, a mapping joint -> limit, or None or () for no
-            limits [rad].
-        n: Number of joints.
-        none: Limit of joints without one: -inf or inf.
-
-    Raises:
-        ModelError: `values` has another form, length or key, a limit is NaN or no
-            number, or the last joint, which has no angle, has a finite limit.
+    `values` are n limits, or joint -> limit; `none` is the limit of other joints, -inf
+    or inf. A finite limit of the last joint, which has no angle, is refused.
     """
     limits = []
     for i, value in enumerate(by_joint(name, values, n, none)):
@@ -68,16 +60,9 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
 
 
 def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
-    """Return the Constraints of n joints.
+    """Return the Constraints (class `kind`) of n joints; None: all joints are free.
 
-    Args:
-        kind: The class Constraints.
-        n: Number of joints.
-        constraints: An instance, which is returned unchanged; a mapping of arguments
-            of `of`; or None: all joints are free.
-
-    Raises:
-        ModelError: Another type, an unknown key, or what `of` refuses.
+    An instance is returned unchanged; a mapping has the arguments of `of`.
     """
     if isinstance(constraints, kind):
         return constraints
@@ -93,19 +78,7 @@ def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
 
 
 def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
-    """Return a list of n values.
-
-    Args:
-        name: Name of the argument for errors.
-        values: A sequence of n, a mapping joint -> value, or None or () for all
-            defaults. The values themselves are not checked.
-        n: Number of joints.
-        default: Value of joints without one.
-
-    Raises:
-        ModelError: Another type, a sequence of another length, or a key that is not
-            0..n-1.
-    """
+    """Return n values, from n values or joint -> value; others are `default`."""
     if values is None:
         return [default] * n
     if not isinstance(values, (Mapping, Sequence, np.ndarray)):
@@ -128,19 +101,7 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
 
 
 def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
-    """Return n pairs of finite numbers, by joint.
-
-    Args:
-        name: Name of the argument for errors.
-        values: A sequence of n entries, a mapping joint -> entry, or None or () for no
-            entries. An entry is two numbers, or one number, which stands for both. An
-            empty or missing entry gives (0.0, 0.0).
-        n: Number of joints.
-
-    Raises:
-        ModelError: `values` has another form, length or key, or an entry is not one
-            or two finite numbers.
-    """
+    """Return n finite_pairs, from n entries or joint -> entry; missing ones are 0."""
     return [
         finite_pair(f"{name}[{i}]", row)
         for i, row in enumerate(by_joint(name, values, n, (0.0, 0.0)))
@@ -150,30 +111,14 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
 def finite_pair(name: str, row: Any) -> tuple[float, float]:
     """Return two finite numbers as floats.
 
-    Args:
-        name: Name of the pair for errors.
-        row: Two numbers, in a list or array; or one number alone, which stands for
-            both; or an empty list, which gives (0.0, 0.0).
-
-    Raises:
-        ModelError: `row` has another form, such as a list of one number, or a number is
-            not finite.
+    One number alone stands for both; an empty list gives (0.0, 0.0).
     """
     x, y = finite_array(name, row, 2)
     return x, y
 
 
 def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
-    """Return n booleans by joint.
-
-    Args:
-        values: n booleans, or the indices of the joints that are true (maybe none).
-        n: Number of joints.
-
-    Raises:
-        ModelError: `values` is not iterable (None), or neither n booleans nor indices
-            0..n-1; the message is about `active`.
-    """
+    """Return n booleans by joint, from n booleans or the indices that are true."""
     flags = list(values) if np.iterable(values) else [values, None]
     if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
         return tuple(bool(x) for x in flags)

@@ -121,14 +121,10 @@ CHAIN = Table(
 
 @dataclass(frozen=True)
 class ChainFile:
-    """Content of a chain file.
+    """Content of a chain file; settings that are not in the file are None.
 
-    Attributes:
-        chain: Planar chain.
-        start: Initial state, x and v (n, 2) [m], [m/s].
-        dt: Step [s], or None if not in the file.
-        window: Time constant with which drift decays [s], or None if not in the file.
-        scheme: Integration scheme between events, or None if not in the file.
+    `start` is x and v, (n, 2) [m], [m/s]; `dt` the step [s], `window` the time constant
+    with which drift decays [s], `scheme` the integration scheme between events.
     """
 
     chain: ChainModel
@@ -157,16 +153,8 @@ def load_chain(source: Any) -> ChainModel:
 def load_chain_file(source: Any) -> ChainFile:
     """Return the planar chain of a file, with its initial state and settings.
 
-    Args:
-        source: Path, YAML text of more than one line, or mapping; see the module.
-
-    Returns:
-        The chain; its start as x and v, where missing entries (x0, theta) are zero;
-            dt, window and scheme, which are None where the file has none.
-
-    Raises:
-        ModelError: It cannot be read or is invalid; names the file and, if one is at
-            fault, the key, with valid values.
+    `source` is a path, YAML text of more than one line, or a mapping; see the module.
+    Missing entries of the start (x0, theta) are zero.
 
     Source: WAW-1.1, WAW-2.1.
     """
@@ -189,19 +177,9 @@ def save_chain(
 ) -> None:
     """Write a planar chain as a YAML file that load_chain reads.
 
-    Args:
-        chain: Planar chain.
-        path: Of the file, in a folder that exists; an existing file is replaced.
-        start: Initial state of a simulation, by name: x0, v0 (2), theta, theta_dot
-            (n-1), as in from_angles; a missing entry is zero. None: no state is
-            written.
-        dt, window: Step, and time constant with which drift decays, finite and > 0 [s];
-            None: not written.
-        scheme: Integration scheme between events; None: not written.
-
-    Raises:
-        ModelError: An argument is invalid; nothing is written.
-        SettingError: The file cannot be written.
+    `start` is by name: x0, v0 (2), theta, theta_dot (n-1), as in from_angles; a missing
+    entry is zero. `dt` and `window` are the step, and the time constant with which
+    drift decays [s]. What is None is not written; an existing file is replaced.
 
     Source: WAW-1.1.
     """
@@ -221,9 +199,8 @@ def save_chain(
 def chain_data(chain: ChainModel) -> dict[str, Any]:
     """Return the mapping of a chain file, without start and settings of a simulation.
 
-    Its values are numbers, text, lists and mappings, keyed as in the file. Joints are
-    referred to by name. Entries without content are left out unless a file needs them.
-    alpha_w of joints that are not active is lost.
+    Joints are referred to by name. Entries without content are left out unless a file
+    needs them. alpha_w of joints that are not active is lost.
 
     Source: WAW-1.1.
     """

@@ -21,12 +21,8 @@ TAUT = 1e-8  # slack / length below which links between two points are taut
 class Key(NamedTuple):
     """A unilateral constraint: (0, joint, sign): limit, (1, joint, plane): ground.
 
-    Constraints are released in the order of their keys.
-
-    Attributes:
-        rank: 0 for a limit, 1 for ground.
-        joint: Index of the joint.
-        which: 1 for the upper limit, -1 for the lower one; index of the half-plane.
+    Constraints are released in the order of their keys. `which` is 1 for the upper
+    limit, -1 for the lower one, or the index of the half-plane.
     """
 
     rank: int  # limits 0, ground 1
@@ -68,17 +64,13 @@ class JointModes(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Links between two consecutive guided joints.
+    """Links between two consecutive guided joints, `first` and `last`.
 
-    The joints between them, which are free or on a line, are the inner joints. When the
-    links are taut, the inner joints cannot move: every displacement off the straight
-    line would lengthen the links, but only by its square, which no equation of
-    accelerations contains. The forces are then unbounded.
-
-    Attributes:
-        first, last: Indices of the guided joints.
-        reach: Sum of the lengths of the links [m].
-        shares: Positions of the inner joints when taut, as fractions of the distance.
+    The joints between them, free or on a line, are the inner joints. When the links are
+    taut (`reach` [m]), the inner joints cannot move: every displacement off the
+    straight line would lengthen the links, but only by its square, which no equation of
+    accelerations contains. The forces are then unbounded. `shares` are the positions of
+    the inner joints when taut, as fractions of the distance.
     """
 
     first: int
@@ -103,25 +95,16 @@ class Stretch(NamedTuple):
         return self.reach - math.hypot(way[0], way[1])
 
     def between(self, values: np.ndarray) -> np.ndarray:
-        """Return vectors at the inner joints, interpolated between those at the ends.
+        """Return vectors at the inner joints, linear in the distance along the links.
 
-        The interpolation is linear in the distance along the links.
-
-        Args:
-            values: Vectors by joint, (n, 2).
-
-        Returns:
-            One row for each inner joint, (last - first - 1, 2).
+        `values` are by joint, (n, 2); the result has a row for each inner joint.
         """
         first = values[self.first]
         return first + self.shares[:, None] * (values[self.last] - first)
 
 
 def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
-    """Return a Stretch for each two consecutive guided joints with joints between.
-
-    Only the chain's own constraints count. () if there are none.
-    """
+    """Return a Stretch for each two consecutive guided joints with joints between."""
     guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
     stretches = []
     for first, last in zip(guided, guided[1:], strict=False):

@@ -47,20 +47,16 @@ MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "tau
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a simulation.
+    """An event of a simulation at `time` [s].
 
     Attributes:
-        time: When [s].
         kind: hit, release, mode_cycle (no set of constraints is consistent), chatter
             (released repeatedly, kept active), step_halved, event_limit, dropped (an
             equation that cannot be met) or taut (links stretched straight between two
             points stop).
-        message: Description.
         joint: Index of the joint, or -1.
-        loss: Energy lost in an impact [J], in its first hit; 0 for its other hits, and
-            for other kinds.
-        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once, and for
-            other kinds.
+        loss: Energy lost in an impact [J], in its first hit, else 0.
+        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once.
     """
 
     time: float
@@ -385,22 +381,9 @@ def check_settings(
     on_event: Any,
     keep: Any,
 ) -> None:
-    """Check the settings of a moving chain.
+    """Check the settings of a moving chain: dt and window [s], halve_above [m/s], ...
 
     How long the window must be is checked by schemes.checked_window.
-
-    Args:
-        chain: ChainModel.
-        dt: Step, a finite number above 0 [s].
-        window: Any number [s], or None.
-        scheme: Name of one of the SCHEMES: quantum, semi_implicit or rk4.
-        halve_above: Finite number above 0 [m/s], or None.
-        on_event: Function, or None.
-        keep: Whole number, at least 0.
-
-    Raises:
-        ModelError: `chain` is no ChainModel.
-        SettingError: Another setting is invalid; it names the setting.
 
     Source: WAW-3.1, WAW-12.10, WAW-12.11.
     """

@@ -310,12 +310,10 @@ class ChainRobot(SimulatedPlant):
 def chain_poses(chain: ChainModel, state: ChainState) -> list[JointPose]:
     """Return the pose of each joint of a chain, in the axes of the next link.
 
-    The chain must have a link, which is not checked; ShapeError if x or v of the state
-    is not (n, 2). Position and orientation are relative to the fixed frame of the
-    chain, not to the previous link. The plane's x axis is the frame's X axis and its y
-    axis is Z, so that angles are about -Y. The last joint has the axes of the last
-    link. Velocities are [angular; linear], 6 [rad/s; m/s], relative to the fixed frame,
-    in the axes of the link.
+    Position and orientation are relative to the fixed frame of the chain. The plane's x
+    axis is the frame's X axis and its y axis is Z, so that angles are about -Y. The
+    last joint has the axes of the last link. Velocities are [angular; linear], 6
+    [rad/s; m/s], relative to the fixed frame, in the axes of the link.
 
     Source: WAW-15.2.
     """

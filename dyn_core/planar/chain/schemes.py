@@ -24,10 +24,8 @@ class Scheme(NamedTuple):
     Attributes:
         step: Function (x, v, dt, a, accelerate) -> x, v one step of dt [s] later; a are
             the accelerations at the start, accelerate(x, v, since) returns them
-            elsewhere, `since` [s] after the start. x, v and a are (n, 2) [m], [m/s],
-            [m/s²].
-        least_window: The window must be longer than this number of steps, so that drift
-            decays.
+            `since` [s] after the start. x, v and a are (n, 2) [m], [m/s], [m/s²].
+        least_window: The window must be longer than so many steps: drift decays.
         rings: Whether errors oscillate if the window is shorter than 5 steps.
     """
 
@@ -116,17 +114,9 @@ SCHEMES = {
 def checked_window(window: float | None, dt: float, scheme: str) -> float:
     """Return the time constant with which errors of constraints decay [s].
 
-    A window below 5 dt gives a DynWarning for schemes whose errors oscillate: quantum
-    and semi_implicit.
-
-    Args:
-        window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
-        dt: Step [s].
-        scheme: quantum, semi_implicit or rk4; KeyError for another with a window.
-
-    Raises:
-        SettingError: The window is not > dt, for semi_implicit not > 1.207 dt, so that
-            errors would grow.
+    `window` None is 5 dt, infinite: errors are not corrected. A window so short that
+    errors would grow is refused; one below 5 dt gives a DynWarning where errors
+    oscillate.
 
     Source: WAW-12.10.
     """
@@ -148,8 +138,7 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 def first_root(gap: Callable[[float], float], end: float) -> float:
     """Return a root of a function that is >= 0 at 0 and < 0 at `end` > 0.
 
-    Regula falsi with a halved value at the retained end (Illinois). The function is <=
-    0 at the result, and not below -1e-15 (ROOT) unless floats are too coarse.
+    Regula falsi (Illinois): the function is -1e-15 (ROOT) to 0 there, if floats allow.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

@@ -30,10 +30,7 @@ STIFF = 0.01  # slack / length below which the motion is stiff
 
 
 class Arrival(NamedTuple):
-    """Result of a step.
-
-    Positions and velocities, (n, 2) [m], [m/s], and unwrapped angles, n-1 [rad].
-    """
+    """Result of a step: x, v, (n, 2) [m], [m/s], and unwrapped angles, n-1 [rad]."""
 
     x: np.ndarray
     v: np.ndarray

@@ -36,12 +36,9 @@ KIND_NAMES = {kind: name for name, kind in KINDS.items() if name != "fixed"}
 class ChainURDF(NamedTuple):
     """A chain as a robot.
 
-    Attributes:
-        urdf: XML text.
-        left_out: Descriptions of the chain's properties that URDF cannot express.
-        side: The same properties as arguments of from_model, made of numbers, lists and
-            mappings, for a side file; `from_model(load_urdf(urdf), **side)` returns the
-            chain.
+    `left_out` describes the chain's properties that URDF cannot express. `side` has
+    them as arguments of from_model, for a side file: `from_model(load_urdf(urdf),
+    **side)` returns the chain.
     """
 
     urdf: str
@@ -104,8 +101,7 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 def to_model(chain: ChainModel) -> Model:
     """Return the Model of to_urdf, with the chain's gravity.
 
-    Other properties that URDF cannot express are lost. Raises ModelError if a link has
-    inertia and no mass.
+    Other properties that URDF cannot express are lost.
 
     Source: WAW-15.2.
     """
@@ -121,23 +117,14 @@ def from_model(model: Model, tip: str | None = None, **parts: Any) -> ChainModel
     The robot has revolute joints with parallel axes, one after the other. Its base is
     fixed, slides along one or two lines across the axes, or moves freely (planar,
     floating). A link whose centre of mass is off the line between its joints becomes
-    two links; the joint between them, called NAME_bend after the joint NAME at the
-    start of the first, is active and keeps its angle. Offsets along the axes and
-    products of inertia only load the bearings and are ignored. Limits of effort, of
-    speed, and of sliding joints are left out: a chain has none.
+    two links; the joint between them, NAME_bend after the joint NAME at the start of
+    the first, is active and keeps its angle. Offsets along the axes and products of
+    inertia only load the bearings and are ignored, as are limits of effort, of speed,
+    and of sliding joints. Gravity is in the plane of motion.
 
-    Args:
-        model: Robot; gravity is in the plane of motion.
-        tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body or, if all are at the start, a point that depends on
-            its centre of mass (serial.PlanarBody.end).
-        parts: Attributes of the chain that replace the robot's, see make_chain: the
-            side file of to_urdf, ground, k_v, ...
-
-    Raises:
-        ModelError: The robot is not such a chain, names the joint or link and the
-            reason; `tip` is not fixed to the last body; or `parts` are unknown or
-            invalid, as in make_chain.
+    `tip` is the link at whose origin the last chain link ends, None as in serial.read.
+    `parts` are attributes that replace the robot's, see make_chain: the side file of
+    to_urdf, ground, k_v, ...
 
     Source: WAW-15.2, WAW-13.4.
     """
@@ -339,11 +326,7 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 
 
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
-    """Return a chain's constraints as keyword arguments of Constraints.of, but n.
-
-    They are lists for the n joints: `kind`, n names (free, line or guided); `a_w` and
-    `s`, (n, 2); `active`, indices of the active joints; `alpha_w`, n numbers.
-    """
+    """Return a chain's constraints as keyword arguments of Constraints.of, but n."""
     constraints = chain.constraints
     return {
         "kind": [KIND_NAMES[kind] for kind in constraints.kind],

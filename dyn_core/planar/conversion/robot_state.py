@@ -29,23 +29,9 @@ def state_to_chain(
 
         x_0 = place of joint 0,   theta_k = bend_k + sign_k q_k
 
-    The chain was made from the robot, or the robot from the chain.
-
-    Args:
-        model: Robot.
-        chain: Chain with as many links as the robot, of the same lengths.
-        q: Joint positions, nq [rad | m]. NaN in q or qd leads to NaN: it is not tested.
-        qd: Joint velocities, nv [rad/s | m/s].
-        tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, else a point, as serial.PlanarBody.end says.
-
-    Returns:
-        x, v, (n, 2) [m], [m/s].
-
-    Raises:
-        ModelError: The robot is not a planar chain, the chain has another number of
-            links or other lengths, or the state leaves the plane of the chain.
-        ShapeError: q or qd has another length, or is a batch.
+    The chain was made from the robot, or the robot from the chain; another one is
+    refused, as is a state that leaves the plane. `tip` is as in serial.read. x, v are
+    (n, 2) [m], [m/s]. NaN in q or qd is not tested.
 
     Source: WAW-15.2, WAW-2.1.
     """
@@ -84,27 +70,12 @@ def state_to_chain(
 def state_to_model(
     model: Model, chain: ChainModel, state: Any, tip: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return position and velocity of a robot from the state of its chain.
+    """Return q, qd of a robot from the state of its chain, x, v, (n, 2) [m], [m/s].
 
     Angles are within half a turn of the middle of their limits, or of zero where a
-    limit is infinite.
-
-    Args:
-        model: Robot.
-        chain: Chain with as many links as the robot, of the same lengths.
-        state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
-        tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, else a point, as serial.PlanarBody.end says.
-
-    Returns:
-        q, nq [rad | m], and qd, nv [rad/s | m/s].
-
-    Raises:
-        ModelError: The robot is not a planar chain, the chain has another number of
-            links or other lengths, or the robot's base cannot reach the state of joint
-            0.
-        ShapeError: x or v has another shape, such as a batch.
-        NonFiniteError: x or v has NaN or infinity.
+    limit is infinite. Errors of lengths and bend angles of the state are ignored.
+    Another chain is refused, as is a joint 0 that the robot's base cannot reach. `tip`
+    is as in serial.read.
 
     Source: WAW-15.2, WAW-2.1.
     """

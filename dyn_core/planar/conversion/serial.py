@@ -31,10 +31,8 @@ class Segment(NamedTuple):
     Attributes:
         name: Of the joint at its start.
         body: Index of the body that contains it.
-        turns: Whether its start is a joint of the robot; else it is a bend with a fixed
-            angle.
-        vector: Vector from its start to its end in the neutral position, in the plane,
-            (2,) [m].
+        turns: Whether its start is a joint of the robot; else a fixed bend.
+        vector: From start to end in the neutral position, in the plane, (2,) [m].
         mass, com, inertia: Mass [kg], centre of mass from the start [m], inertia about
             it [kg·m²].
         tip: Point mass at its end [kg].
@@ -66,11 +64,7 @@ def refuse(name: str | None, why: str) -> NoReturn:
 
 
 def is_point(I: Any) -> bool:
-    """Return whether an inertia is a point mass: no inertia about its centre of mass.
-
-    The tolerance is 1e-12 m |c|², so 0 for a centre at the origin; a body without mass
-    is not a point mass. I has m, c and Ic, such as a RigidInertia.
-    """
+    """Return whether an inertia is that of a point mass, within 1e-12 m |c|²."""
     if not I.m > 0:
         return False
     far = float(np.square(np.array(I.c, float)).sum())
@@ -243,11 +237,9 @@ class PlanarChainGeometry:
         root: Index of the body of the first link; without links, of the last body that
             slides, or 0.
         free: Whether the root's joint is planar or floating.
-        poses: Rotation and position of each body in the base frame, in the neutral
-            position; entry 0 is the base.
+        poses: By body: rotation and position in the base frame, at neutral.
         start: From the root's origin to joint 0, in the plane [m].
         mass: Point mass at joint 0 [kg].
-        segments: The links of the chain, in order.
         tip: Name of the last joint of the chain.
     """
 
@@ -270,38 +262,25 @@ class PlanarChainGeometry:
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:
-        """Return 1.0 if the body's joint turns counter-clockwise for qd > 0, else -1.0.
-
-        Counter-clockwise is about the plane's normal, axes[2]. body: Index, 1..nb, of a
-        joint that is revolute, continuous or planar.
-        """
+        """Return 1.0 if a joint turns counter-clockwise about axes[2], else -1.0."""
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
         return 1.0 if self.axes[2] @ turned > 0 else -1.0
 
     @property
     def bends(self) -> list[float]:
-        """By segment: angle from the previous one, for the first from x [rad].
-
-        Angles are those in the neutral position, within pi of zero.
-        """
+        """By segment: neutral angle from the one before or x, within pi of 0 [rad]."""
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
         return [math.remainder(b - a, 2 * math.pi) for a, b in pairs]
 
 
 def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
-    """Return the geometry of a robot that is a planar chain.
+    """Return the geometry of a robot that is a planar chain; another one is refused.
 
-    Args:
-        model: Robot.
-        tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, or a point that depends on its centre of mass
-            (PlanarBody.end).
-
-    Raises:
-        ModelError: The robot is no planar chain, or no chain link can end at `tip`;
-            names the reason and, if one is the cause, the joint or link.
+    `tip` is the link at whose origin the last chain link ends; None: the farthest link
+    fixed to the last body, or a point that depends on its centre of mass
+    (PlanarBody.end).
     """
     _unmixed(model)
     slides, turning = _order(model)

@@ -21,9 +21,7 @@ Coordinates = Sequence[Any]
 
 
 def coulomb(limit: Any, rate: Any) -> Any:
-    """Return the dry friction, -limit sgn(rate), in the unit of `limit`; 0 at rest.
-
-    It is 0 for a rate of NaN, too.
+    """Return the dry friction, -limit sgn(rate); 0 at rest and for NaN.
 
     Source: WAW-14.1, WAW-14.3.
     """
@@ -32,8 +30,6 @@ def coulomb(limit: Any, rate: Any) -> Any:
 
 def driven(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
     """Return the forces along the coordinates if each has its own effort: list(u).
-
-    p and qd are not used.
 
     Source: WAW-13.1, WAW-13.2, WAW-13.3.
     """
@@ -70,9 +66,7 @@ def pendulum(
 
 
 def acrobot_rods(p: Parameters) -> list[Rod]:
-    """Return the two rods of the acrobot, with numbers of p.
-
-    Rod i has the length li [m], mass mi [kg], centre lci [m] and inertia Ii [kg·m²].
+    """Return the two rods of the acrobot, of li [m], mi [kg], lci [m] and Ii [kg·m²].
 
     Source: WAW-13.2.
     """
@@ -175,14 +169,9 @@ def cart_pole_rods(p: Parameters) -> list[Rod]:
 
 
 def cart_pole_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x [N] and theta [N·m]: the push, and friction.
+    """Return the forces along x [N] and theta [N·m]: the push F = u, and friction.
 
         F - mu_c sgn x',   -mu_p theta'
-
-    Args:
-        p: Parameters, of which mu_c [N] and mu_p [N·m·s] are used.
-        qd: x' [m/s] and theta' [rad/s].
-        u: Force F on the cart [N].
 
     Source: WAW-14.1.
     """
@@ -233,8 +222,6 @@ def two_poles_rods(p: Parameters) -> list[Rod]:
 def two_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
     """Return [u[0], 0, 0], the forces along x, theta_1 and theta_2.
 
-    p and qd are not used.
-
     Source: WAW-14.2.
     """
     return [u[0], 0.0, 0.0]
@@ -267,9 +254,7 @@ def cart_two_poles(
 
 
 def three_poles_rods(p: Parameters) -> list[Rod]:
-    """Return three poles, one on the other, with numbers of p.
-
-    Pole i has the length Li [m], mass mi [kg], centre li [m] and inertia Ii [kg·m²].
+    """Return three poles, one on the other, of Li [m], mi [kg], li [m] and Ii [kg·m²].
 
     Source: WAW-14.3.
     """
@@ -345,18 +330,9 @@ def cart_poles(
         B_ii = I_i + m_i l_i² + sum_{k > i} m_k L_i²
         K_i = m_i l_i + sum_{k > i} m_k L_i
 
-    An inertia matrix that is not positive definite is a SingularError.
-
-    Args:
-        who: Name of the object for that error.
-        rods: The poles; their point masses (tip) are not used.
-        cart: Mass M of the cart [kg].
-        g: Gravity [m/s²].
-        q, qd: x and angles, and rates [m, rad], [m/s, rad/s].
-        forces: Along them [N, N·m].
-
-    Returns:
-        qdd [m/s², rad/s²].
+    `cart` is M; point masses (tip) of `rods` are not used; `forces` are along x and the
+    angles. A matrix B that is not positive definite is a SingularError that names
+    `who`.
 
     Source: WAW-14.2 (d2 = K1, d3 = K2, d4 = B_11, d5 = K2 L1, d6 = B_22), WAW-14.3.
     """

@@ -18,14 +18,11 @@ from dyn_core.planar.chain.chain import ChainModel, make_chain, make_chain_like
 
 
 class Rod(NamedTuple):
-    """A rod with mass, or a massless one with a point mass at its end.
+    """A rod with mass, or a massless one with a point mass (tip) at its end.
 
-    Attributes:
-        length: From joint to joint [m].
-        mass: Of the rod; the float 0.0 marks a massless rod [kg].
-        com: Distance of its centre of mass from its start [m].
-        inertia: About the centre of mass [kg·m²].
-        tip: Point mass at its end [kg].
+    `length` is from joint to joint, `com` the distance of the centre of mass from the
+    start, `inertia` about it [m, kg, kg·m²]. The float 0.0 as mass marks a massless
+    rod.
     """
 
     length: Any

@@ -19,9 +19,7 @@ class FindingKind(NamedTuple):
         severity: "error": the robot cannot be used, or is physically impossible;
             "warning": results are probably wrong; "hint": it works, and could be
             better.
-        title: The fault, in a few words.
-        meaning: Its consequences.
-        remedy: How to correct it.
+        title, meaning, remedy: The fault, its consequences, and how to correct it.
     """
 
     code: str

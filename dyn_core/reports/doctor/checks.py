@@ -41,13 +41,10 @@ OPEN = 1e-6  # maximum gap of a closed loop [m | rad]
 
 
 class SampledMotions(NamedTuple):
-    """A robot with random positions.
+    """A robot with random positions q, (samples, nq) [SI].
 
-    Attributes:
-        model: Robot.
-        q: Positions, (samples, nq) [SI].
-        figures: Measured values as text, by name; the checks add to it.
-        notes: Omitted checks, and why; the checks add to it.
+    The checks add to `figures`, measured values as text by name, and to `notes`,
+    omitted checks and why.
     """
 
     model: Model
@@ -59,13 +56,8 @@ class SampledMotions(NamedTuple):
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
     """Return a robot with random positions, (samples, nq), and no results yet.
 
-    `figures` and `notes` are empty. As in Model.random, only joints of one coordinate
-    keep their limits, if both are finite, and loops are not closed.
-
-    Args:
-        model: Robot.
-        samples: Number of positions.
-        seed: Seed of the positions.
+    As in Model.random, only joints of one coordinate keep their limits, if both are
+    finite, and loops are not closed.
     """
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
@@ -75,12 +67,8 @@ def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
 def check_motions(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings on the bodies of a robot, and on its motion at given positions.
 
-    If a check of the motion raises a DynError, it yields nothing more, and the reason
-    is appended to motions.notes; the other checks continue. Without coordinates only
-    the bodies are checked.
-
-    Args:
-        motions: Robot with positions; the checks add to its figures and notes.
+    If a check of the motion raises a DynError, the reason is appended to motions.notes,
+    and the other checks continue.
     """
     model = motions.model
     yield from _bodies(model)
@@ -293,20 +281,12 @@ def check_links(
 ) -> Iterator[Met]:
     """Yield the findings about the mass and inertia of every link.
 
-    Also about the mass of the whole robot (mass-units), about a link without readable
-    shapes whose radius of gyration exceeds the robot's reach, at least 0.05 m, or is
-    smaller than any matter allows (inertia-units), about links of RobotFacts.massless
-    with a shape (shape-without-mass), about meshes that cannot be read (meshes-unread),
-    which raise no error, and about places of links (_places_of). Links without mass are
-    not compared with their shapes. If a link has at most 1e-3 (LIGHT) of the
-    robot's mass, what contradicts its shapes has the code light-placeholder.
-
-    Args:
-        robot: Facts of its file.
-        solids: Reader of the links' shapes.
-        bodies: Result of facts.bodies: for each link the whole body rigidly connected
-            to it; if that is possible, impossible-inertia of the link becomes
-            impossible-part. Empty if the robot does not load.
+    Also of the whole robot. Links without mass are not compared with their shapes. If a
+    link has at most LIGHT of the robot's mass, what contradicts its shapes has the code
+    light-placeholder. Meshes that cannot be read raise no error. `bodies` is the result
+    of facts.bodies, for each link the whole body rigidly connected to it: if that is
+    possible, impossible-inertia of the link becomes impossible-part. It is empty if the
+    robot does not load.
     """
     reach = robot.reach
     light = LIGHT * sum(max(link.mass, 0.0) for link in robot.links)
@@ -475,11 +455,7 @@ ROTATED = 2 * math.pi + 0.01  # maximum angle of an origin [rad]
 
 
 def check_joints(robot: RobotFacts) -> Iterator[Met]:
-    """Yield the findings about the joints of a file, and about its tree.
-
-    The tree comes first, then of each joint its axis, origin, limits and rule as a
-    follower, then lengths like millimetres and chains of followers.
-    """
+    """Yield the findings about the joints of a file, and first about its tree."""
     yield from _tree(robot)
     for joint in robot.joints:
         owner = f"joint '{joint.name}'"

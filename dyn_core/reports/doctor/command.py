@@ -15,11 +15,7 @@ STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn doctor` to `parser`, and set its epilog.
-
-    They are those of add_robot, then --json, --html FILE, --samples, --seed and
-    --no-meshes. In the parsed arguments, `run` is the function of this module.
-    """
+    """Add the arguments of `dyn doctor` to `parser`, and set its epilog."""
     parser.epilog = STATUS
     add_robot(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -60,15 +60,11 @@ _RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and frictio
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings about properties that a sidecar could add to a robot.
 
-    They have lines to paste: effort limits, rotors, friction, ball joints and gears
-    (no-effort-limit, sidecar-rotors, sidecar-friction, sidecar-ball, sidecar-gear).
-    The first three are for joints of one axis with a motor that follow no other: effort
-    limits where there is none, except helical joints; the others where there is one,
-    rotors not for prismatic joints. Rotors are proposed only if no joint of the robot
-    has armature, friction only if none has damping or dry friction.
-
-    Args:
-        robot: Facts of a robot that loads.
+    They have lines to paste. Effort limits, rotors and friction are for joints of one
+    axis with a motor that follow no other: effort limits where there is none, except
+    helical joints; the others where there is one, rotors not for prismatic joints.
+    Rotors are proposed only if no joint of the robot has armature, friction only if
+    none has damping or dry friction.
     """
     free = [x for x in robot.joints if x.mimic is None and not x.passive]
     driven = [x for x in free if x.kind in ONE_AXIS]

@@ -33,8 +33,6 @@ class LinkFacts:
     """A link.
 
     Attributes:
-        name: Name of the link.
-        mass: Mass [kg].
         centre: Centre of mass in the link's frame, 3 [m].
         Ic: Inertia about the centre of mass, along the link's axes, 3x3 [kg·m²].
         geometry: Visual and collision shapes.
@@ -60,8 +58,6 @@ class JointFacts:
     """A joint.
 
     Attributes:
-        name, kind: Name and type of the joint.
-        parent, child: Names of its links.
         xyz, rpy: Origin in the parent link [m], [rad].
         axis: Axis as in the file, of any length; None if it has none.
         limits: lower, upper, velocity, effort as in <limit> [SI]; missing ones are left
@@ -89,8 +85,7 @@ class JointFacts:
     def range(self) -> tuple[float, float]:
         """Lower and upper limit [rad | m]; a missing one of a limited joint is 0.
 
-        Both are infinite for joints without limits and for kinds other than revolute
-        and prismatic (LIMITED).
+        Both are infinite without limits and for kinds not in LIMITED.
         """
         if not self.limited or self.kind not in LIMITED:
             return -math.inf, math.inf
@@ -99,12 +94,9 @@ class JointFacts:
 
 @dataclass(frozen=True)
 class RobotFacts:
-    """A robot, with the data for all checks of its file.
+    """A robot, with the data for all checks of its file, in the order of the file.
 
-    Attributes:
-        name: Name of the robot.
-        links, joints: Links and joints in the order of the file.
-        origin: Source of the robot, where its meshes are searched.
+    `origin` is where its meshes are searched.
     """
 
     name: str
@@ -114,10 +106,7 @@ class RobotFacts:
 
     @property
     def reach(self) -> float:
-        """Maximum length from a root along joint origins to a centre of mass [m].
-
-        0 without links. A circle of joints is cut at a joint already visited.
-        """
+        """Maximum length from a root along joint origins to a centre of mass [m]."""
         above = {joint.child: joint for joint in self.joints}
         lengths: dict[str, float] = {}
 
@@ -140,9 +129,8 @@ class RobotFacts:
         """Moving links of mass 0 without moments, in the order of the file.
 
         These are the child links of joints that move, and links fixed to such a child
-        if all these together have mass 0. A sensor fixed to a link with mass is left
-        out, and so is all that is fixed to a root. The child of a floating joint, a
-        base that is often a frame, counts like the links fixed to it.
+        if all these together have mass 0. The child of a floating joint, a base that is
+        often a frame, counts like the links fixed to it.
         """
         above = {joint.child: joint for joint in self.joints}
         carrier: dict[str, str] = {}  # by link: the child of the joint that moves it
@@ -235,14 +223,9 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
 def of_xml(robot: Element, origin: Origin) -> RobotFacts:
     """Return the facts of a <robot> element, even if it does not load.
 
-    Missing values and values that are no finite numbers are replaced by defaults; but
-    an invalid axis is None, and invalid limits and shapes are left out. Invisible
-    characters of names become underscores. Nothing is reported here. A robot without a
-    name is "robot"; names of links and joints, and types of joints, are then empty.
-
-    Args:
-        robot: Element; a single scale of a mesh is repeated for x, y and z in it.
-        origin: Source of the robot.
+    Missing and invalid values are replaced by defaults; but an invalid axis is None,
+    and invalid limits and shapes are left out. Invisible characters of names become
+    underscores. A single scale of a mesh is repeated for x, y and z in `robot`.
     """
     links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
     joints = tuple(_joint_of_xml(x) for x in robot.iterfind("joint"))
@@ -340,13 +323,9 @@ def _joint_of_xml(joint: Element) -> JointFacts:
 def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
     """Return the facts of a loaded robot with axes, origins and limits of its file.
 
-    These are the angles of links, too. A nonzero effort limit of the loaded robot is
+    Angles of links are the file's, too. A nonzero effort limit of the loaded robot is
     retained, and a mimic rule of the file is added where loading has none. Joints that
     the file lacks or whose kind the sidecar changed stay as loaded.
-
-    Args:
-        raw: Facts of the XML.
-        loaded: Facts of the loaded robot.
     """
     written = {joint.name: joint for joint in raw.joints}
     joints = []

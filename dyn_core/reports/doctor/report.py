@@ -110,9 +110,7 @@ for (const button of document.querySelectorAll(".paste button")) {
 def page(report: RobotReport) -> str:
     """Return a report as one self-contained HTML page.
 
-    It has the source, the number of findings of each severity, the findings (errors
-    first), the measured figures and what was not looked at. Folders of absolute paths
-    are left out, except in lines to paste.
+    Folders of absolute paths are left out, except in lines to paste.
     """
     body = [
         f"<h1>{page_text(report.robot)}</h1>",
@@ -183,25 +181,14 @@ SHOWN = 8  # maximum places of a finding in the text; JSON and HTML have all
 
 
 class FindingPlace(NamedTuple):
-    """A place of a finding, with its numbers.
-
-    Attributes:
-        owner: Such as "joint 'elbow'"; empty for the whole robot.
-        fact: Numbers or names found there.
-    """
+    """A place of a finding and its numbers; `owner` is as "joint 'elbow'", or ""."""
 
     owner: str
     fact: str
 
 
 class Met(NamedTuple):
-    """One place where a check met a fault.
-
-    Attributes:
-        code: Code in the catalogue.
-        owner, fact: Place and its numbers, as in FindingPlace.
-        lines: Lines to paste into the sidecar; empty if there are none.
-    """
+    """One place where a check met a fault; `lines` are to paste into the sidecar."""
 
     code: str
     owner: str
@@ -211,13 +198,7 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True)
 class RobotFinding:
-    """A finding about a robot: a fault and all places of it.
-
-    Attributes:
-        kind: Fault, meaning and remedy.
-        places: Places of the finding.
-        lines: Lines of YAML to paste into the sidecar; empty if there are none.
-    """
+    """A fault of a robot, all places of it, and lines to paste into its sidecar."""
 
     kind: FindingKind
     places: tuple[FindingPlace, ...]
@@ -236,15 +217,11 @@ class RobotFinding:
 
 @dataclass(frozen=True)
 class RobotReport:
-    """All findings about a robot, errors first.
-
-    str() is the whole report as text.
+    """All findings about a robot, errors first; str() is the whole report as text.
 
     Attributes:
-        robot: Name of the robot.
         source: Source of the robot, as lines of text.
         sidecar: File name of the sidecar that lines of findings belong into.
-        findings: Findings, ranked: errors, warnings, hints.
         figures: Measured values, as pairs of name and text.
         notes: Omitted checks, and why.
     """
@@ -257,10 +234,7 @@ class RobotReport:
     notes: tuple[str, ...] = ()
 
     def of(self, severity: str) -> tuple[RobotFinding, ...]:
-        """Return the findings of a severity: "error", "warning" or "hint".
-
-        Empty if there are none, and for any other severity.
-        """
+        """Return the findings of a severity: "error", "warning" or "hint"."""
         return tuple(x for x in self.findings if x.severity == severity)
 
     @property
@@ -289,13 +263,7 @@ class RobotReport:
         return f"{self.robot}: {', '.join(parts)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as lists and dictionaries, for JSON.
-
-        Keys are robot, source, counts (errors, warnings, hints), findings, figures (a
-        dict of texts by name) and notes. A finding has code, severity, title, meaning,
-        remedy, places (owner and fact of each) and sidecar, one text with the lines to
-        paste, or "".
-        """
+        """Return the report as lists and dictionaries, for JSON."""
         return {
             "robot": self.robot,
             "source": list(self.source),
@@ -330,12 +298,8 @@ class RobotReport:
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
     """Return one finding for each code met, in the order of the catalogue.
 
-    Places with equal owner and fact are listed once, also those of the whole robot
-    (empty owner). Lines to paste follow one another as they were met, equal ones
-    repeated; codes outside the catalogue are dropped.
-
-    Args:
-        met: Results of the checks, in any order.
+    Places with equal owner and fact are listed once. Lines to paste follow one another
+    as they were met, equal ones repeated; codes outside the catalogue are dropped.
     """
     places: dict[str, list[FindingPlace]] = {}
     lines: dict[str, list[str]] = {}

@@ -19,13 +19,10 @@ LARGEST = 30_000_000  # maximum size of a mesh file [bytes]
 
 
 class LinkSolid(NamedTuple):
-    """The extent of a link's shapes.
+    """The extent of a link's shapes: minimum and maximum coordinates in its frame [m].
 
-    Attributes:
-        low, high: Minimum and maximum coordinates of all shapes, in the link's frame, 3
-            [m].
-        volume: Volume of the convex hull of all visual shapes or of all collision
-            shapes, the larger of both [m³].
+    `volume` is that of the convex hull of all visual or of all collision shapes, the
+    larger of both [m³].
     """
 
     low: np.ndarray
@@ -41,11 +38,8 @@ class LinkSolid(NamedTuple):
 class Solids:
     """A reader of the shapes of links, which reads each mesh file once.
 
-    Attributes:
-        origin: Source of the robot, where meshes are searched.
-        meshes: Whether mesh files are read.
-        unread: Reasons why shapes could not be read, by name of the link; `of` adds to
-            it.
+    Meshes are searched by `origin`, and not read if `meshes` is False. `of` adds to
+    `unread`, reasons by link why shapes could not be read.
     """
 
     def __init__(self, origin: Origin, meshes: bool = True) -> None:
@@ -56,10 +50,8 @@ class Solids:
     def of(self, link: LinkFacts) -> LinkSolid | None:
         """Return box (in the link's frame) and volume of a link's shapes, or None.
 
-        The volume is of the hull of all visual or of all collision shapes, whichever is
-        larger. None if the link has no shapes, if a shape cannot be read (the reason is
-        stored in `unread`, no error is raised), or if the link has a mesh and `meshes`
-        is False.
+        None if the link has no shapes, if a shape cannot be read (the reason is stored
+        in `unread`), or if the link has a mesh and `meshes` is False.
         """
         clouds: dict[str, list[np.ndarray]] = {}
         for shape in link.geometry:
@@ -101,11 +93,7 @@ class Solids:
 
 
 def hull_volume(points: np.ndarray) -> float:
-    """Return the volume of the convex hull of points (n, 3) [m³].
-
-    It is 0 for points in one plane, for less than four points, and if a coordinate is
-    NaN or infinite.
-    """
+    """Return the volume of the convex hull of points (n, 3) [m³]; 0 if none."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -117,13 +105,8 @@ def hull_volume(points: np.ndarray) -> float:
 def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
     """Return points of a centred primitive whose hull nearly fills it, (n, 3) [m].
 
-    The axis of a cylinder or capsule is z. Neither the sizes nor their number are
-    checked.
-
-    Args:
-        kind: "box", "sphere", "cylinder"; all others are a capsule.
-        size: Sides of a box (3), radius of a sphere (1), radius and length of a
-            cylinder or of a capsule's cylindrical part (2) [m].
+    Sizes are the sides of a box, the radius of a sphere, or radius and length of a
+    cylinder or of a capsule's cylindrical part, along z [m].
     """
     sizes = [*size]
     if kind == "box":
