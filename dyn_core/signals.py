@@ -12,17 +12,10 @@ ENDING = signal.SIGINT, signal.SIGTERM
 
 
 def note_signals(*numbers: int) -> list[int]:
-    """Install handlers of signals for the rest of the process.
+    """Install handlers that append the numbers of signals to a list; return the list.
 
-    A signal then no longer ends the process: the caller must read the list. Must be
-    called in the main thread (else ValueError). SIGHUP is sent when a terminal or an
-    ssh session closes; if it is ignored, as under nohup, it stays ignored.
-
-    Args:
-        *numbers: Numbers of the signals.
-
-    Returns:
-        List to which the handlers append the numbers of the signals that come.
+    They stay for the rest of the process, and the signals no longer end it. An ignored
+    SIGHUP, as under nohup, stays ignored. Must be called in the main thread.
     """
     stop: list[int] = []
     hangup = getattr(signal, "SIGHUP", None)
@@ -36,13 +29,9 @@ def note_signals(*numbers: int) -> list[int]:
 def noted_signals(*numbers: int) -> Iterator[list[int]]:
     """Yield the list of note_signals for a block; restore the handlers at its end.
 
-    The handlers append the numbers of the signals that come to this list. A handler
-    that was not installed from Python is not restored. Forked children inherit
-    handlers: where one stays, SIGTERM does not end a child. Must be called in the main
-    thread (else ValueError).
-
-    Args:
-        *numbers: Numbers of the signals. An ignored SIGHUP stays ignored.
+    A handler that was not installed from Python is not restored. Forked children
+    inherit handlers: where one stays, SIGTERM does not end a child. Must be called in
+    the main thread.
     """
     before = {number: signal.getsignal(number) for number in numbers}
     try:

@@ -19,14 +19,7 @@ from dyn_core.spatial import Vector
 
 
 class JointArrays(NamedTuple):
-    """State of joints with one coordinate, one entry a joint.
-
-    Attributes:
-        names: Names of the n joints.
-        position: Positions, (n,) [rad | m].
-        velocity: Velocities, (n,) [rad/s | m/s].
-        effort: Joint forces, (n,) [N·m | N].
-    """
+    """Names, and state (n,) in SI units, of n joints with one coordinate."""
 
     names: list[str]
     position: np.ndarray
@@ -38,12 +31,9 @@ class JointArrays(NamedTuple):
 class MeasuredJoints:
     """Joints with one coordinate, as functions of the state of a plant.
 
-    Attributes:
-        names: Names of the joints.
-        q_indices, v_indices: Index of each joint's coordinate in q and qd; of its
-            leader for a follower, (n,).
-        factor, offset: Position is q * factor + offset, velocity qd * factor, (n,).
-        effort_factor: 1 for an independent joint, 0 for a follower, (n,).
+    q_indices, v_indices (n,) are of each joint's coordinate, for a follower of its
+    leader's. Position is q * factor + offset, velocity qd * factor; effort_factor is 0
+    for a follower, else 1.
     """
 
     names: list[str]
@@ -55,10 +45,7 @@ class MeasuredJoints:
 
     @classmethod
     def of_names(cls, names: Sequence[str]) -> MeasuredJoints:
-        """Return joints of a plant; coordinate k of q and qd belongs to names[k].
-
-        All are independent, with factor 1 and offset 0.
-        """
+        """Return independent joints; coordinate k of q and qd belongs to names[k]."""
         n = len(names)
         return cls(
             list(names), np.arange(n), np.arange(n), np.ones(n), np.zeros(n), np.ones(n)
@@ -66,12 +53,7 @@ class MeasuredJoints:
 
     @classmethod
     def of_model(cls, model: Model) -> MeasuredJoints:
-        """Return the one-coordinate joints of a robot: independent, then followers.
-
-        Independent joints are in the order of q; followers (mimic and geared joints)
-        are in the order of model.followers. Left out are joints with several
-        coordinates, and followers whose multiplier is not a float.
-        """
+        """Return one-coordinate joints in the order of q, then of model.followers."""
         single = single_joints(model)
         rules: Mapping[str, Any] = {
             name: rule
@@ -90,15 +72,7 @@ class MeasuredJoints:
         )
 
     def read(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return names, position, velocity and effort of the joints, as new arrays.
-
-        Followers have effort 0.
-
-        Args:
-            q: Positions of the plant, (nq,).
-            qd: Velocities of the plant, (nv,).
-            tau: Joint forces of the plant, (nv,) [N·m | N].
-        """
+        """Return the state of the joints as new arrays; followers have effort 0."""
         position = q[self.q_indices] * self.factor + self.offset
         velocity = qd[self.v_indices] * self.factor
         return JointArrays(
@@ -109,14 +83,9 @@ class MeasuredJoints:
 class JointPose(NamedTuple):
     """Pose and velocity of a joint's child link relative to a frame.
 
-    The function that returns it says which frame.
-
-    Attributes:
-        name: Name of the joint.
-        rotation: Axes of the child as columns, in axes of the frame, (3, 3).
-        position: Origin of the child in the frame, (3,) [m].
-        velocity: Velocity of the child relative to the frame, [angular; linear], in
-            axes of the child, (6,) [rad/s; m/s].
+    `rotation` has the child's axes as columns, in axes of the frame, `position` its
+    origin in the frame [m]; `velocity` is [angular; linear], in axes of the child,
+    (6,).
     """
 
     name: str
@@ -126,15 +95,10 @@ class JointPose(NamedTuple):
 
 
 class PointForce(NamedTuple):
-    """A force at a point of application, with a name.
+    """A force [torque about `point`; force], (6,) [N·m; N], with a name.
 
-    The function that returns it says in which frame and axes it is given.
-
-    Attributes:
-        name: Name of the joint or contact.
-        rotation: Axes of a frame at the point as columns, (3, 3).
-        point: Point of application, (3,) [m].
-        force: Torque about the point, and force, [torque; force], (6,) [N·m; N].
+    `rotation` has the axes of a frame at the point as columns. The function that
+    returns it says in which frame and axes it is given.
     """
 
     name: str
@@ -147,26 +111,16 @@ class PointForce(NamedTuple):
 class Channels:
     """Inputs and outputs of a plant, besides the joint forces of its `command`.
 
-    `place` or `carrier` is None if the plant does not offer it; mappings and sequences
-    may be empty.
-
     Attributes:
         joints: Joints that accept a joint force, in order; each has one coordinate.
         columns: Index of each of them in tau, (joints,).
-        measured: Joints whose state is published.
         poses: Returns poses of joints with several coordinates, or of all joints.
-        values: Returns values for diagnostics, by name.
-        forces: Functions that return forces, by name; they raise a DynError if the
-            forces cannot be computed, and may return None before the first step.
-        wrench: Returns the wrench [moment; force] that a sensor at a link reads, about
-            its origin and in its axes, (6,) [N·m; N], None before the first step; None
-            if the plant has none.
-        accelerations: Joints with prescribed accelerations.
+        forces: By name; they raise a DynError if the forces cannot be computed.
+        wrench: Returns [moment; force] that a sensor at a link reads, about its origin
+            and in its axes, (6,) [N·m; N], None before the first step.
         place: Sets positions and velocities of `joints`; velocities None: rest.
-        carrier: Object whose method `attach` takes a Payload or None, or None.
-        faults: By name of a counter, a function that describes the last fault counted
-            by it.
-        warning: Returns a warning on the present state, or None.
+        carrier: Object whose method `attach` takes a Payload or None.
+        faults: By name of a counter, a function that describes its last fault.
         free: Whether the plant normally also moves without any command.
     """
 
@@ -197,13 +151,7 @@ def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
     """Return pose and velocity of the child of each independent joint with nv > 1.
 
     They are relative to the joint's frame on the parent link (Xtree of the model), in
-    which the child's pose is the identity at zero. Velocities are [angular; linear], in
-    axes of the child.
-
-    Args:
-        model: Robot.
-        q: Joint positions, (nq,); too few numbers are a ValueError.
-        qd: Joint velocities, (nv,), likewise.
+    which the child's pose is the identity at zero.
     """
     poses = []
     for name in model.joint_names:
@@ -224,16 +172,10 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    F_k is the force in step k, h_k its length. Forces are [torque; force] in world
-    axes, torques about the point, points in the world frame. The frame at the point has
-    the contact normal (from the second link into the first) as x and the friction
-    directions as y and z; point and frame are the latest ones of the contact. Contacts
-    are in the order of their first report; contacts with zero force are left out. They
-    are named LINK_A|LINK_B|SHAPE_A:SHAPE_B:FEATURE, see `_contact_name`.
-
-    Args:
-        reports: Reports of the steps within the period; empty: the result is empty.
-        period: Duration [s].
+    F_k is the force in step k, h_k its length. All is in world axes, torques about the
+    point. The latest frame at the point has the contact normal (from the second link
+    into the first) as x and the friction directions as y and z. Contacts are in the
+    order of their first report, without zero forces; their names: see `_contact_name`.
     """
     last: dict[Any, ContactForce] = {}
     sums: dict[Any, np.ndarray] = {}
@@ -275,13 +217,8 @@ def _contact_axes(normal: np.ndarray) -> np.ndarray:
 def joint_forces(model: Model, reactions: np.ndarray) -> list[PointForce]:
     """Return the force of each moving body's joint on it, in the frame of its link.
 
-    Point and rotation are the origin and axes of the link: zeros and the identity. Each
-    force is named by the joint, in the order of the bodies.
-
-    Args:
-        model: Robot.
-        reactions: Spatial force of each body's joint, about the origin and in axes of
-            the body's link, (nb, 6) [N·m; N]; row 0 is for body 1.
+    Point and rotation are zeros and the identity. `reactions` (nb, 6) are about the
+    origin and in axes of each body's link; row 0 is for body 1.
     """
     return [
         PointForce(name, np.eye(3), np.zeros(3), force)

@@ -47,12 +47,9 @@ UNSOLVED = "contact not converged"  # name of the counter
 class StepTaken(NamedTuple):
     """The last step, as input of `reactions`.
 
-    Attributes:
-        q, qd: State at which the constraints were evaluated, (nq,) and (nv,).
-        velocity: Joint velocity after the step, along the axes at q, (nv,).
-        h: Duration [s].
-        wrenches: Function that returns the contact impulses on each body, (nb, 6), body
-            coordinates, row 0 for body 1 [N·m·s; N·s].
+    The constraints were evaluated at q and qd; `velocity` is that after the step, along
+    the axes at q. `wrenches` returns the contact impulses on each body, (nb, 6), body
+    coordinates, row 0 for body 1 [N·m·s; N·s].
     """
 
     q: np.ndarray
@@ -557,20 +554,6 @@ class WrenchSensor:
 
     about the origin and in the axes of the link. So a tool at rest that presses on a
     floor with 10 N reads 10 N upwards, and its own weight downwards.
-
-    Attributes:
-        model: Robot.
-        link: Name of the link.
-
-    Args:
-        model, link: As the attributes.
-        carried: Payload of the robot.
-        engine: Engine of the Program.
-
-    Raises:
-        SettingError: The robot has no such link, or nothing moves it.
-        UnsupportedError: The robot has loops, or a moving joint hangs on a link that
-            the body of `link` has in front of the sensor.
     """
 
     def __init__(
@@ -617,15 +600,9 @@ class WrenchSensor:
     ) -> np.ndarray:
         """Return the wrench, (6,) [N·m; N].
 
-        Args:
-            motion: q, qd, qdd, and external forces on the bodies, (nb, 6), in body
-                coordinates. Those on the body of the link act behind the sensor.
-            payload: Values of the payload's input, PayloadInput.values: one array
-                (10,), or none without a payload_link; ignored if it is in front of the
-                sensor.
-
-        Raises:
-            ShapeError: An array has another shape.
+        `motion` is q, qd, qdd, and external forces on the bodies, (nb, 6), in body
+        coordinates; those on the body of the link act behind the sensor. `payload` has
+        PayloadInput.values: one array (10,), or none without a payload_link.
         """
         if not self._counts:
             payload = [0.0 * np.asarray(x) for x in payload]

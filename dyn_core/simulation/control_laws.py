@@ -21,19 +21,8 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     """Return a controller as a function of time [s], position (nq,) and velocity (nv,).
 
     The function returns joint forces, (nv,), or None for no new command; without a
-    controller it always returns None.
-
-    Args:
-        controller: A function (t, q, qd) -> tau; an object with such a method `update`,
-            which may return None to keep the last command; or None for zero force.
-        model: Robot.
-
-    Raises:
-        SettingError: The controller cannot be called with three arguments, has t, q or
-            qd in another place, is a class, or a Program of other inputs or outputs.
-            The function returned for a plain function raises it if that function
-            returns None.
-        UnsupportedError: The controller is a Program, and `model` no robot.
+    controller it always returns None. A plain function, unlike a method `update`, must
+    not return None (SettingError).
     """
     if controller is None:
         return lambda t, q, qd: None

@@ -99,11 +99,9 @@ def close_loops(
 
 
 def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
-    """Return the names of revolute loops (hinges) whose axes are over 90 degrees apart.
+    """Return the names of revolute loops whose axes are over 90 degrees apart.
 
-    Args:
-        model: Robot with loops.
-        f: Residuals of all rows, in the order of model.loop_rows, (rows,).
+    f are the residuals of all rows, in the order of model.loop_rows.
     """
     names, row = [], 0
     for loop in model.loops:
@@ -177,12 +175,7 @@ def _regular(
 
 
 def finite_rows(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
-    """Return the residuals f (rows,) and the Jacobian A (rows, nv), unchanged.
-
-    Raises:
-        NonFiniteError: A row of f or A is not finite; names the first one by
-            `model.loop_rows`.
-    """
+    """Return f and A unchanged; a row that is not finite is a NonFiniteError."""
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():
         name = model.loop_rows[int(np.argmin(good))]
@@ -276,17 +269,7 @@ def _rows(model: Model) -> Any:
 def driven_rate(model: Model, q: Any, time: float) -> Any:
     """Return df/dt of the loop residuals at constant q, (rows,) [m/s | rad/s].
 
-    It is computed by eighth-order central differences in time, of step 1e-3 s. Without
-    driven joints it is the number 0.0.
-
-    Args:
-        model: Robot.
-        q: Position, (nq,).
-        time: Time [s].
-
-    Raises:
-        UnsupportedError: The robot has driven joints and rolling constraints.
-        SingularError: A constraint has no direction at q at one of the times.
+    It is an eighth-order central difference in time; 0.0 without driven joints.
     """
     if not model.driven:
         return 0.0

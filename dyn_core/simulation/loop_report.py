@@ -177,8 +177,7 @@ def describe_loops(model: Model) -> list[str]:
     """Return lines on a robot's loops; no line without loops.
 
     They list the loops and their rows, the gap at model.neutral(), and mobility, rank
-    and dependent rows at a closed position, near it if there is one. If a gap cannot be
-    computed, or no closed position is found, a line has the error instead.
+    and dependent rows at a closed position, or an error in their place.
     """
     if not model.loops:
         return []

@@ -12,16 +12,8 @@ class Pace:
 
     A cycle that comes late has missed the periods before it. They are caught up in this
     cycle and the next ones, up to `most`; periods beyond it are lost, and simulated
-    time lags behind for good. After `restart` no period is due from before.
-
-    Attributes:
-        period: Period of simulated time [s].
-        most: Maximum number of periods to catch up.
-        window: Duration over which ratios are averaged [s].
-        cycles: Number of calls of `owed`.
-        missed: Number of missed periods, caught up or lost.
-        lost: Number of periods that will not be simulated.
-        debt: Number of periods that are due and not yet simulated.
+    time lags behind for good. `missed` counts both, `debt` what is due and not yet
+    simulated, `cycles` calls of `owed`. Ratios are averaged over `window` [s].
     """
 
     def __init__(self, period: float, most: int, window: float = 2.0) -> None:
@@ -37,11 +29,7 @@ class Pace:
         self.restart()
 
     def restart(self) -> None:
-        """Set `debt` to 0 and forget measurements, such as after a pause.
-
-        The ratios are then None (real_time_factor) and 0 (missed_share). The counts
-        cycles, missed and lost remain; the next call of `owed` is not late.
-        """
+        """Forget debt and measurements, as after a pause; counts remain."""
         self.debt = 0
         self._next: float | None = None
         self._marks: deque[tuple[float, int, int, int]] = deque(maxlen=MARKS + 1)
@@ -49,12 +37,8 @@ class Pace:
     def owed(self, now: float) -> int:
         """Count a cycle; return the number of periods due, from 1 to 1 + `most`.
 
-        cycles, missed, lost and debt are updated. The caller simulates up to this
-        number of periods, and calls `moved` after each. Due periods beyond 1 + `most`
-        are dropped and counted as lost.
-
-        Args:
-            now: Time of the cycle, monotonic [s].
+        The caller simulates up to this number of periods, and calls `moved` after each;
+        due periods beyond it are lost. `now` is monotonic [s].
         """
         expected = now if self._next is None else min(self._next, now)
         late = int((now - expected) / self.period)
@@ -76,11 +60,7 @@ class Pace:
 
     @property
     def real_time_factor(self) -> float | None:
-        """Ratio of simulated to wall time, over about the last `window` seconds.
-
-        None until `owed` has made three measurements since a restart; they are at least
-        window / 10 (MARKS) apart.
-        """
+        """Ratio of simulated to wall time in the last `window` [s]; None at first."""
         if len(self._marks) < 3:
             return None
         (t0, moved0, *_), (t1, moved1, *_) = self._marks[0], self._marks[-1]
@@ -88,11 +68,7 @@ class Pace:
 
     @property
     def missed_share(self) -> float:
-        """Fraction of due cycles missed, in about the last `window` seconds.
-
-        0 until `owed` has made three measurements since a restart; they are at least
-        window / 10 (MARKS) apart.
-        """
+        """Fraction of due cycles missed in about the last `window` [s]; 0 at first."""
         if len(self._marks) < 3:
             return 0.0
         (_, _, missed0, cycles0), (_, _, missed1, cycles1) = (

@@ -19,11 +19,7 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 
 
 def add_info(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn info` to the parser, in place.
-
-    They are those of add_robot and --strict. The default of `run` becomes the function
-    that prints the overview and returns 0.
-    """
+    """Add the arguments of `dyn info` to the parser; `run` becomes its function."""
     add_robot(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
     parser.set_defaults(run=_info)

@@ -37,11 +37,8 @@ from dyn_core.validation import float_array, shaped_array
 class RolloutStates(NamedTuple):
     """States of a trajectory of N steps, beginning with the initial state.
 
-    Attributes:
-        q: Joint positions, (N + 1, nq).
-        qd: Joint velocities, (N + 1, nv).
-        impulse: Contact impulses of each step, (N, m) [N·s]; None for a step without
-            contacts.
+    q is (N + 1, nq), qd (N + 1, nv); `impulse` has the contact impulses of each step,
+    (N, m) [N·s].
     """
 
     q: np.ndarray
@@ -52,15 +49,11 @@ class RolloutStates(NamedTuple):
 class Linearization(NamedTuple):
     """Derivatives of each step of a trajectory, with dx = (dq, dqd).
 
-    dq is a displacement in velocity coordinates, as of Model.difference, (nv,).
-
-    Attributes:
-        A: Derivative of the state after a step by the state before it, (N, 2 nv, 2 nv).
-        B: Derivative by the joint forces of the step, (N, 2 nv, nv).
-        dx_dp: Derivative by the parameters, (N, 2 nv, np).
-        not_differentiable: For each step with contacts 0 if it is differentiable, 1 at
-            the boundary of contact modes and similar cases, 2 at a gap of 0, see
-            CONTACT_STEP_DERIVATIVES, (N,); None for steps without contacts.
+    dq is as of Model.difference. A (N, 2 nv, 2 nv) is by the state before a step, B (N,
+    2 nv, nv) by its joint forces, dx_dp (N, 2 nv, np) by the parameters.
+    `not_differentiable` (N,) is 0 if a step with contacts is differentiable, 1 at the
+    boundary of contact modes and the like, 2 at a gap of 0, see
+    CONTACT_STEP_DERIVATIVES.
     """
 
     A: np.ndarray
@@ -72,11 +65,8 @@ class Linearization(NamedTuple):
 class Gradients(NamedTuple):
     """Gradient of the cost of a trajectory of N steps.
 
-    Attributes:
-        q0: Gradient by a displacement of the initial position, (nv,).
-        qd0: Gradient by the initial velocity, (nv,).
-        tau: Gradient by the joint forces of each step, (N, nv).
-        p: Gradient by the parameters, (np,).
+    q0 is by a displacement of the initial position, (nv,), qd0 by the velocity, (nv,),
+    tau by the joint forces of each step, (N, nv), p by the parameters, (np,).
     """
 
     q0: np.ndarray
@@ -280,21 +270,8 @@ def sweep(
         y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1],   c = (by_q, by_qd)
         by tau: B[k].T y[k+1] + by_tau[k],   by p: sum_k dx_dp[k].T y[k+1]
 
-    The gradient by the initial q and qd is y[0].
-
-    Args:
-        linearization: Derivatives along the trajectory of N steps.
-        by_q, by_qd: Gradient of the cost by the displacement of each position and by
-            each velocity, (N + 1, nv) each.
-        by_tau: Direct gradient of the cost by the joint forces of each step, (N, nv),
-            which is added; None: zero.
-
-    Returns:
-        Gradient by the initial position and velocity, q0 and qd0, (nv,) each, by the
-        joint forces, tau (N, nv), and by the np parameters, p (np,).
-
-    Raises:
-        ShapeError: An array has the wrong shape.
+    y[0] is the gradient by the initial q and qd. by_q and by_qd, (N + 1, nv), are by
+    the displacement of each position and by each velocity; by_tau is (N, nv).
     """
     A, B, P, _ = linearization
     count, nx = A.shape[:2]

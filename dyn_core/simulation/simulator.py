@@ -48,16 +48,7 @@ _OF_WORLD = {  # settings without a world: what takes their place in one
 
 
 def check_settings(kind: Any, names: Collection[str]) -> None:
-    """Check that keywords are arguments of `simulate` or settings of its simulator.
-
-    Args:
-        kind: Class of the simulator, a dataclass.
-        names: Keywords that were given.
-
-    Raises:
-        SettingError: A keyword is unknown; names the nearest valid one, then all. Or it
-            is a setting without a world; names the setting of dyn.World to use instead.
-    """
+    """Refuse keywords that are no arguments of `simulate` and no settings of `kind`."""
     valid = [item.name for item in fields(kind) if item.name not in NEITHER]
     for name in names:
         if name in _OF_WORLD and name not in valid:
@@ -70,17 +61,7 @@ def check_settings(kind: Any, names: Collection[str]) -> None:
 
 
 def check_begin(begin: Any, progress: Any, count: int) -> None:
-    """Check the arguments `begin` and `progress` of `simulate`.
-
-    Args:
-        begin: Function of time, or None; needs a run of two periods or more.
-        progress: True or False.
-        count: Number of periods of the run.
-
-    Raises:
-        SettingError: `begin` is not callable, or the run is too short for it; or
-            `progress` is not a bool.
-    """
+    """Check `begin` and `progress` of `simulate`; `begin` needs two periods or more."""
     if begin is not None:
         check_function("begin", begin, "a function of the time, or None")
     if begin is not None and count < 2:
@@ -96,13 +77,7 @@ def check_begin(begin: Any, progress: Any, count: int) -> None:
 def row_count(duration: Any, period: float) -> int:
     """Return the number of periods in a duration, rounded, a half to the even number.
 
-    Args:
-        duration: Simulated time, finite and >= 0 [s].
-        period: Period, above 0, which is not checked [s].
-
-    Raises:
-        SettingError: The duration is invalid, has more than 1e8 (MOST_ROWS) periods, or
-            is positive but at most half a period.
+    Refused: more than 1e8 (MOST_ROWS), or a positive duration of half a period at most.
     """
     if not is_finite(duration) or duration < 0:
         raise SettingError(
@@ -132,20 +107,7 @@ NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
 def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver | None:
-    """Return the forward dynamics that a step uses for a robot.
-
-    It is None if the step has no slot forward_dynamics.
-
-    Args:
-        step: Solver of STEP, by name or as object.
-        model: Robot.
-        chosen: Solver by name or as object; None: the step's default.
-
-    Raises:
-        SolverNotFound: No solver has a name.
-        SignatureError: `step` is no solver of STEP.
-        DynError: `chosen` does not fit the slot or the robot.
-    """
+    """Return a step's forward dynamics, `chosen` or default; None without a slot."""
     step = solver_of(step, STEP)
     if "forward_dynamics" not in getattr(step, "slots", {}):
         return None

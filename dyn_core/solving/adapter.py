@@ -260,11 +260,8 @@ class Adapter:
 class FlatFunction:
     """An Adapter bound to one robot: a function of flat numbers.
 
-    Attributes:
-        adapter, model: Adapter, and the System it is applied to.
-        inputs, outputs: Sized Ports, parameter paths last.
-        paths: Names of the inputs that are parameter paths.
-        checked: Whether positions are checked, such as the length of quaternions.
+    Inputs and outputs are sized Ports, parameter `paths` last. `checked`: whether
+    positions are checked, such as the length of quaternions.
     """
 
     adapter: Adapter
@@ -314,12 +311,8 @@ class FlatFunction:
 class Deferred:
     """A slot for another kind of System, which the algorithm passes at each call.
 
-    The first argument of the call is the System, then follow the Signature's inputs;
-    keywords are options of the solver.
-
-    Attributes:
-        solver: Solver in the slot.
-        fill: Returns an Adapter or a Program: fill(solver, system, **options).
+    The System comes first, then the Signature's inputs; keywords are options of the
+    solver. `fill(solver, system, **options)` returns an Adapter or a Program.
     """
 
     solver: Any
@@ -421,11 +414,8 @@ def named_errors(
     """Convert exceptions inside a block into a DynError with solver, file and line.
 
     SystemExit is converted too. DynErrors, KeyboardInterrupt, MemoryError and
-    RecursionError pass through, but a TraceError without a solver gets `name`.
-
-    Args:
-        name: Solver and, in brackets, its plugin.
-        kind: Returns the error: kind(message, name).
+    RecursionError pass, but a TraceError without a solver gets `name`, the solver and,
+    in brackets, its plugin. Others become kind(message, name).
     """
     try:
         yield
@@ -494,11 +484,7 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
 
 
 def flat_numbers(value: Any) -> list[Any]:
-    """Return the numbers of a value as a list; matrices and nested lists row by row.
-
-    Of other objects, such as a Vector, Force or NumPy array, the entries are taken as
-    numbers: an array must have one axis. A single number becomes a list of one.
-    """
+    """Return the numbers of a value as a list; matrices and nested lists row by row."""
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]
     if isinstance(value, (list, tuple)):

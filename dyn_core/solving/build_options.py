@@ -42,18 +42,8 @@ def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[st
     """Return the value of each option of a solver by name.
 
     Given values, and defaults that with_options changed, are checked and converted by
-    the rules of `valid`; without a rule, a value must be of the kind of its default.
-    Other options have their default, unchecked.
-
-    Args:
-        solver: Its `options` are the defaults, its `valid` the further rules.
-        model: System that it is built for; None if it is not known yet: required
-            options that are not given are then absent from the result.
-        chosen: Options given to build; other names are ignored.
-
-    Raises:
-        UnsupportedError: A required option is missing, or a value is invalid. A
-            function in `valid` may raise others.
+    `valid`, without a rule by the kind of the default. Other options have their
+    default, unchecked. Without a model, required options that are not given are absent.
     """
     values = {}
     for key, default in solver.options.items():
@@ -75,22 +65,11 @@ def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[st
 def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
     """Return the checked value of a given option.
 
-    A rule of the solver's `valid` decides; without one, the value must be of the kind
-    of the default. A Kind converts the value to its final form, such as an int to a
-    float; a function only checks it. Without a rule a list, set or array is valid in
-    place of a tuple, and any mapping in place of a dict: they are returned as they are,
-    with entries of any kind. Where the default has another type, such as
-    None, and there is no rule, any value is valid. A traced Number is returned
-    unchecked.
-
-    Args:
-        solver: Its `options` are the defaults, its `valid` the rules.
-        model: System that it is built for, or None; passed to a function in `valid`.
-        key: Name of the option, a key of `options`.
-        value: Value of the option.
-
-    Raises:
-        UnsupportedError: The value is invalid. A function in `valid` may raise others.
+    A rule of the solver's `valid` decides: a Kind converts the value, such as an int to
+    a float; a function only checks it. Without a rule it must be of the kind of the
+    default, but a list, set or array passes for a tuple and any mapping for a dict, as
+    it is; where the default has another type, such as None, any value passes. A traced
+    Number is returned unchecked.
     """
     default, rule = solver.options[key], solver.valid.get(key)
     where = f"{solver.name}: option {key}"
@@ -128,11 +107,7 @@ def _option(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of every `build`.
-
-    Help pages print the meaning that stands beside each default. `parse` checks values;
-    the constructor does not.
-    """
+    """Options of every `build`; help pages print the meaning beside each default."""
 
     engine: str | None = _option(
         None, "native (default where LLVM is installed), graph or plain"
@@ -169,20 +144,9 @@ class BuildOptions:
     def parse(
         cls, solver: Any, options: Mapping[str, Any], solver_names: Sequence[str]
     ) -> tuple[BuildOptions, dict[str, Any]]:
-        """Return (checked common options, the solver's own options).
+        """Return (checked common options, the solver's own options, unchecked).
 
-        Args:
-            solver: Solver that is built.
-            options: All keyword arguments of build.
-            solver_names: Names of the solver's slots and options.
-
-        Returns:
-            A BuildOptions, whose `inputs` are a tuple; and the remaining options by
-            name, whose values are not checked.
-
-        Raises:
-            UnsupportedError: An option is unknown, or a common one has an invalid value
-                or no effect on this kind of problem.
+        Unknown names are refused, as are common options of no effect on the problem.
         """
         names = [item.name for item in fields(cls)]
         common = {key: value for key, value in options.items() if key in names}
@@ -230,14 +194,7 @@ class BuildOptions:
             self.refuse_native(name, f"on engine '{self.engine}'")
 
     def refuse_native(self, name: str, where: str) -> None:
-        """Raise UnsupportedError if threads, wait or dtype is not its default.
-
-        Only machine code supports other values.
-
-        Args:
-            name: Solver, for the message.
-            where: Context for the message, such as "on engine 'graph'".
-        """
+        """Refuse threads, wait and dtype, which only machine code supports."""
         native = {"threads": None, "wait": False, "dtype": "float64"}
         for option, default in native.items():
             value = getattr(self, option)
@@ -292,19 +249,9 @@ class BuildOptions:
     ) -> tuple[list[Port], list[Port], list[str]]:
         """Return (sized inputs, sized outputs, names of parameter inputs).
 
-        Optional inputs are included if the option `inputs` names them. Parameters
-        follow the Signature's inputs, in the order of that option. A packed or sparse
-        matrix has one axis, and its indices in `places`.
-
-        Args:
-            model: System.
-            signature: Kind of problem.
-            sizes: Named sizes in addition to model.sizes.
-
-        Raises:
-            UnsupportedError: A parameter has no effect or the name of an input that is
-                not optional, or a size is unknown.
-            ModelError: A parameter path is unknown.
+        Parameters follow the Signature's inputs, in the order of the option `inputs`,
+        which also names the optional inputs to include. A packed or sparse matrix has
+        one axis, and its indices in `places`. `sizes` add to model.sizes.
         """
         optional = [port.name for port in signature.inputs if port.optional]
         paths = [name for name in self.inputs if name not in optional]
@@ -412,13 +359,7 @@ def _parameter_port(
 
 
 def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
-    """Raise UnsupportedError if a name is not valid; it lists near and valid names.
-
-    Args:
-        what: Beginning of the message.
-        names: Names to check.
-        valid: All valid names.
-    """
+    """Raise UnsupportedError if a name is not valid; `what` begins the message."""
     unknown = [name for name in names if name not in valid]
     if unknown:
         raise UnsupportedError(

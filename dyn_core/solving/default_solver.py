@@ -14,17 +14,10 @@ from dyn_core.solving.solver import AUTO, Lookup, Solver
 class DefaultSolver(Solver):
     """The default solver of a problem: for robots with loops, the one that closes them.
 
-    Plugins mark a solver as a default with `default=True`. `for_model` returns the
-    chosen solver, and `build` its Program, whose pages show the chosen solver. A
-    problem has at most two defaults: one that closes loops and one that does not.
-    Without one that closes loops the other is chosen for all robots, and may refuse
-    robots with loops; without one for trees, the one that closes loops is chosen for
-    all.
-
-    Args:
-        signature: Kind of problem.
-        defaults: The default solvers of the problem, at least one.
-        lookup: Function of the registry that returned it: lookup(name, signature).
+    Plugins mark a solver as a default with `default=True`. A problem has at most two:
+    one that closes loops and one that does not. Without one of them the other is chosen
+    for all robots; one for trees may refuse robots with loops. `lookup(name,
+    signature)` is the function of the registry that returned it.
     """
 
     def __init__(
@@ -37,43 +30,21 @@ class DefaultSolver(Solver):
         self.origin = self.of_trees.origin
 
     def for_model(self, model: Any) -> Solver:
-        """Return the solver for a robot, with the options that with_options set.
-
-        Args:
-            model: Robot, or another System, which counts as a robot without loops.
-
-        Raises:
-            UnsupportedError: The chosen solver does not have one of these options.
-        """
+        """Return the solver for a System, with the options that with_options set."""
         loops = getattr(model, "kind", None) == "robot" and bool(model.loops)
         chosen = self.of_loops if loops else self.of_trees
         options = self.changed_options
         return chosen.with_options(**options) if options else chosen
 
     def build(self, model: Any, *more: Any, **options: Any) -> Program[Any]:
-        """Return the Program of the chosen solver for a robot or another System.
-
-        Args:
-            model: System of the Signature's kind.
-            more: Must be empty, else UnsupportedError: options have names.
-            options: Options of every build (BuildOptions), and slots and options of the
-                chosen solver.
-
-        Raises:
-            DynError: An error of `for_model`, or of `build` of the chosen solver.
-        """
+        """Return the Program of the chosen solver; `more` must be empty."""
         return self.for_model(model).build(model, *more, **options)
 
     def with_options(self, **options: Any) -> Solver:
         """Return a copy with other defaults of options of the chosen solver.
 
-        Args:
-            options: New defaults by option. One of the two solvers must have each
-                option. For a robot whose solver does not have it, `for_model` and
-                `build` of the copy raise UnsupportedError.
-
-        Raises:
-            UnsupportedError: No default solver has the option, or the value is invalid.
+        One of the two solvers must have each option. For a robot whose solver does not,
+        `for_model` and `build` of the copy raise UnsupportedError.
         """
         both = {each.name: each for each in (self.of_trees, self.of_loops)}.values()
         for key, value in options.items():
@@ -90,12 +61,7 @@ class DefaultSolver(Solver):
         return changed
 
     def refusal(self, model: Any) -> str | None:
-        """Return why the chosen solver does not support this robot, or None.
-
-        Raises:
-            UnsupportedError: That solver does not have an option set by `with_options`.
-            TraceError: Its function `supports` raised an error that is not a DynError.
-        """
+        """Return why the chosen solver does not support this robot, or None."""
         return self.for_model(model).refusal(model)
 
     def describe(
@@ -103,21 +69,11 @@ class DefaultSolver(Solver):
         inputs: Sequence[Port] | None = None,
         outputs: Sequence[Port] | None = None,
     ) -> str:
-        """Return the names of the default solvers and the help page of one of them.
-
-        The page is of the solver for trees; if there is none, of the one that closes
-        loops.
-
-        Args:
-            inputs, outputs: Sized Ports of a Program to show; None: the Signature's.
-        """
+        """Return the default solvers' names and a help page, preferably for trees."""
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 
     def names(self) -> str:
-        """Return the names of the default solvers as text.
-
-        It is one name, or a text such as "aba, for robots with loops aba_loops".
-        """
+        """Return the names as text, such as "aba, for robots with loops aba_loops"."""
         if self.of_loops is self.of_trees:
             return self.of_trees.name
         return f"{self.of_trees.name}, for robots with loops {self.of_loops.name}"

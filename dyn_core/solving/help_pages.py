@@ -28,16 +28,7 @@ def describe_solver(
     inputs: Sequence[Port] | None = None,
     outputs: Sequence[Port] | None = None,
 ) -> str:
-    """Return the help page of a solver.
-
-    It has its name and docstring up to the first section, the problem with its Ports,
-    the slots, the options, those of every build, the source and the plugin.
-
-    Args:
-        solver: Solver.
-        inputs, outputs: Sized Ports of one of its Programs, to show instead of the
-            Signature's; None for the Signature's.
-    """
+    """Return the help page of a solver, with these Ports or those of its Signature."""
     doc = _docstring(solver)
     parts = [f"{solver.name}: {_before_sections(doc)}"]
     parts.append("Problem " + describe(solver.signature, inputs, outputs))
@@ -64,15 +55,10 @@ def summary(solver: Any) -> str:
 def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
     """Return lines for problems with these outputs, then for others with all terms.
 
-    A line is "NAME: MEANING (SOLVERS)". Without a problem found the list is empty.
-    Terms must begin words of the problem's name or meaning, its outputs' meanings, or
-    its solvers' names and summaries; case does not matter. If a term is one letter
-    and all are outputs of a problem, such as H, only problems with these outputs are
-    returned.
-
-    Args:
-        registry: Registry.
-        terms: Names of outputs, such as H, or words, such as centre, mass; one or more.
+    A line is "NAME: MEANING (SOLVERS)". Terms must begin words of the problem's name or
+    meaning, its outputs' meanings, or its solvers' names and summaries, in any case. If
+    a term is one letter and all are outputs of a problem, such as H, only problems with
+    these outputs are returned.
     """
     by_output, texts = [], {}
     for problem in registry.problems():
@@ -92,13 +78,9 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
 def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return the names of the texts in which each word of the terms begins a word.
 
-    They are in the order of `texts`. Words are of letters and digits, and + as in C++;
-    those of a name count, too. Case, American spelling and a plural s of a term do not
-    matter. If no term has a letter, as in -1, the list is empty.
-
-    Args:
-        terms: Words, or several words each, which need not be together in a text.
-        texts: Texts by name.
+    Words are of letters and digits, and + as in C++; those of a name count, too. Case,
+    American spelling and a plural s of a term do not matter. If no term has a letter,
+    as in -1, the list is empty. The words of one term need not be together.
     """
     wanted = _search_terms(" ".join(terms))
     said = {

@@ -240,10 +240,5 @@ class _ArrayProgram(RowProgram):
 
 
 def solve_failed(message: str, name: str) -> PluginError:
-    """Return the PluginError for a solver whose `solve` failed.
-
-    Args:
-        message: Type and text of the error that it raised, with file and line.
-        name: Solver and, in brackets, its plugin.
-    """
+    """Return the PluginError for a solver whose `solve` raised `message`."""
     return PluginError(f"{name}: solve failed: {message}", name)

@@ -21,13 +21,6 @@ def isolated(who: str, what: str) -> Iterator[None]:
     """Convert an exception inside a block into a PluginError that names the plugin.
 
     KeyboardInterrupt and a PluginError that names this plugin already pass unchanged.
-
-    Args:
-        who: Distribution and module of the plugin.
-        what: Failed action, for the message.
-
-    Raises:
-        PluginError: The block raised any other exception, SystemExit included.
     """
     try:
         yield
@@ -50,16 +43,7 @@ def shown(value: Any, show: Callable[[Any], str] = repr) -> str:
 
 
 def listed(offer: Any, hook: str, who: str) -> list[Any]:
-    """Return the entries of an offer as a list.
-
-    Args:
-        offer: Return value of the hook.
-        hook: Name of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not iterable, such as a single Solver.
-    """
+    """Return the entries of a hook's offer; PluginError if it is not iterable."""
     if not isinstance(offer, Iterable):
         raise PluginError(f"{who}: {hook} gave {shown(offer)}; valid: a list", who)
     return list(offer)
@@ -100,11 +84,6 @@ def refuse_second_default(
     """Raise PluginError if a problem would have two defaults for the same robots.
 
     These are two solvers with default=True, one Signature and equal closes_loops.
-
-    Args:
-        known: Solvers that are registered.
-        offered: Solvers that the plugin offers.
-        who: Distribution and module of the plugin.
     """
     first: dict[tuple[Signature, bool], Solver] = {}
     for solver in (*known, *offered):
@@ -122,51 +101,19 @@ def refuse_second_default(
 
 
 def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
-    """Return the Signatures offered by dyn_problems, by name.
-
-    Args:
-        known: Names of problems that exist already, a container such as a mapping.
-        offer: Return value of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not iterable, an object is no Signature, or a name is
-            no ASCII identifier, exists already or occurs twice.
-    """
+    """Return the checked Signatures offered by dyn_problems, by name."""
     return _new(known, offer, Signature, "problem", "dyn_problems", who)
 
 
 def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
-    """Return the SystemKinds offered by dyn_systems, by name.
-
-    Args:
-        known: Names of kinds of system that exist already, a container.
-        offer: Return value of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not iterable, an object is no SystemKind, or a name is
-            no ASCII identifier, exists already or occurs twice.
-    """
+    """Return the checked SystemKinds offered by dyn_systems, by name."""
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
 
 def new_modes(
     known: Mapping[str, ControlMode], offer: Any, who: str
 ) -> dict[str, ControlMode]:
-    """Return the ControlModes offered by dyn_control_modes, by name.
-
-    Args:
-        known: Modes that exist already, by name.
-        offer: Return value of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not iterable, an object is no ControlMode, a name is
-            no ASCII identifier, a name or a parameter exists already or occurs twice, a
-            part of a mode has the wrong type, or a gain is unknown.
-        TypeError: Gains, parameters or topics of a mode are not iterable.
-    """
+    """Return the checked ControlModes offered by dyn_control_modes, by name."""
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
     every = [*known.values()]
     for mode in modes.values():
@@ -217,18 +164,7 @@ def _all(items: Any, kind: type) -> bool:
 def more_laws(
     known: Mapping[Signature, tuple[Law, ...]], offer: Any, who: str
 ) -> dict[Signature, tuple[Law, ...]]:
-    """Return, for each problem in an offer of dyn_laws, all its laws: known, then new.
-
-    Args:
-        known: Laws so far, by Signature; not changed.
-        offer: Return value of the hook.
-        who: Distribution and module of the plugin.
-
-    Raises:
-        PluginError: The offer is not a mapping of Signatures to functions, a law is not
-            callable or has no `__name__`, or two laws of a problem have one name.
-        TypeError: The functions of a problem are not iterable.
-    """
+    """Return all laws, known, then new, of each problem in an offer of dyn_laws."""
     if not isinstance(offer, Mapping):
         raise PluginError(
             f"{who}: dyn_laws gave {shown(offer)};"

@@ -95,8 +95,8 @@ def counting() -> Iterator[Counter[str]]:
     """Yield a fresh counter of the operations of Counting numbers inside the block.
 
     Its keys are the categories of `count`. Blocks nest: at its end, also by an error, a
-    block adds its counts to the outer one. The counter is shared by all threads, so
-    count in one thread at a time.
+    block adds its counts to the outer one. All threads share it: count in one at a
+    time.
 
     Source: RBD5-1.1.
     """
@@ -168,15 +168,7 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
         n, m = g(n) = n^2:   cost ~ n^p = m^(p/2)
 
     So with other sizes, such as m, the result is another one, here p/2. The slope is
-    the least-squares fit of the last three points.
-
-    Args:
-        ns: Sizes, three or more, positive, finite and ascending.
-        costs: Cost at each size, positive and finite.
-
-    Raises:
-        UnsupportedError: There are fewer than three sizes, not as many costs, or they
-            are not as described.
+    the least-squares fit of the last three points. Sizes are ascending, three or more.
 
     Source: RBD5-1.2, RBD5-1.3.
     """
@@ -191,18 +183,8 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
 def polynomial_degree(ns: Sequence[int], costs: Sequence[int]) -> int | None:
     """Return the degree of the polynomial through whole-numbered costs, exactly.
 
-    Divided differences of whole numbers have no rounding; equal steps are not needed.
-
-    Args:
-        ns: Sizes, three or more, ascending positive whole numbers.
-        costs: Number of operations at each size, positive.
-
-    Returns:
-        The smallest d for which all differences of order d + 1 vanish; None if there is
-        none, as the polynomial through n points has a degree up to n - 1.
-
-    Raises:
-        UnsupportedError: Sizes or costs are invalid or not whole.
+    It is the smallest d for which all divided differences of order d + 1 vanish, or
+    None. Sizes are ascending, three or more; equal steps are not needed.
 
     Source: RBD5-1.2.
     """
@@ -231,15 +213,6 @@ def is_order(
     """Return whether costs are of the order of f, two-sided, with these constants.
 
         C_min f(n) <= cost(n) <= C_max f(n)    for all n > n_min
-
-    Args:
-        costs: Cost by size, ascending; three sizes or more, some above n_min.
-        f: Order of growth, a function of the size.
-        C_min, C_max: Positive constants, C_min <= C_max.
-        n_min: Size above which the bounds must hold.
-
-    Raises:
-        UnsupportedError: Costs or constants are invalid, or no size is above n_min.
 
     Source: RBD5-1.2.
     """

@@ -437,11 +437,7 @@ def _name(plugin: Any) -> str:
 
 
 def normalized(distribution: str) -> str:
-    """Return the name of a distribution as spelled in wheels: lower case, underscores.
-
-    `My.Dyn-Solvers` and `my_dyn_solvers` are one name (PEP 503); metadata may have
-    either.
-    """
+    """Return a distribution's name as in wheels (PEP 503): lower case, underscores."""
     return re.sub(r"[-_.]+", "_", distribution).lower()
 
 
@@ -558,17 +554,8 @@ def solvers(
 def solver_of(name: str | Solver, *problems: Signature) -> Solver:
     """Return the solver of a name, which must solve one of some problems.
 
-    Args:
-        name: Solver, its name, the name of a problem for its default solver, or "auto"
-            for the default solver of the first problem.
-        problems: Valid Signatures, one or more.
-
-    Raises:
-        SolverNotFound: No solver has this name, or the problem has no default solver;
-            lists solvers of the first problem.
-        SignatureError: The solver solves another problem; lists valid solvers. Or
-            `name` is neither a name nor a Solver.
-        PluginError: Two plugins offer this name.
+    The name of a problem stands for its default solver, "auto" for that of the first
+    problem.
     """
     chosen = default_registry().solver(name, problems[0])
     if chosen.signature not in problems:

@@ -233,10 +233,7 @@ def is_function(value: Any) -> bool:
 
 
 def takes(function: Any, count: int) -> bool:
-    """Return whether a function can be called with `count` arguments by position.
-
-    True for a builtin without a signature, of which nothing is known.
-    """
+    """Return whether `count` arguments fit by position; True if nothing is known."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
@@ -247,13 +244,7 @@ def takes(function: Any, count: int) -> bool:
 
 
 def check_function(name: str, value: Any, valid: str) -> None:
-    """Raise SettingError if an argument is no function; a Solver is none, either.
-
-    Args:
-        name: Name of the argument.
-        value: Its value.
-        valid: Description of valid values.
-    """
+    """Raise SettingError if an argument is no function; a Solver is none, either."""
     if isinstance(value, Solver):
         raise SettingError(
             f"{name} is the solver '{value.name}', no function; valid: {valid}; it is"

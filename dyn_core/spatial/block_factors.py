@@ -19,7 +19,8 @@ class BlockFactored:
     """Factors of a symmetric positive definite matrix A = L.T D L, D block-diagonal.
 
     Elimination goes from the last block to the first: with parents first, blocks of
-    zeros between branches of a tree stay zero and cost nothing.
+    zeros between branches of a tree stay zero and cost nothing. A pivot at or below its
+    row's tolerance is a SingularError with the row's item.
 
     The elimination of a block subtracts C.T D^-1 C from the earlier blocks, with the
     rows C that couple it to them. Computed with an inverse of D, this loses as many
@@ -27,20 +28,9 @@ class BlockFactored:
     squares that loses almost none (N. Higham, Accuracy and Stability of Numerical
     Algorithms, sections 10.1 and 14.1).
 
-    Args:
-        A: The matrix, (n, n).
-        pivot_tolerances: By row: pivots at or below this raise an error.
-        items: By row: name for the error.
-        blocks: Row indices of each block; every row belongs to one block.
-
-    Raises:
-        SingularError: A pivot is at or below its tolerance; names the row's item.
-
     Attributes:
-        blocks, n: The argument `blocks`, and the number of rows.
         above: By block: ascending indices of the columns of earlier blocks in which its
             rows are not structural zeros.
-        D_inverse: By block: inverse of its block of D.
         L: By row: dict from column to entry, for the columns in `above` of its block.
             The diagonal blocks of L are identity matrices and are not stored.
     """
@@ -123,12 +113,7 @@ class BlockFactored:
         return Vector(value for (value,) in x.rows)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m).
-
-        Structural zeros of B are skipped: the columns of one branch of a tree cost
-        nothing in other branches during the first pass. Raises TypeError for another
-        number of rows.
-        """
+        """Return X (n, m) of A X = B, or -B; structural zeros of B are skipped."""
         self._check(B.rows)
         rest, groups = [list(row) for row in B.rows], self._alike(B)
         for columns in groups:
@@ -152,10 +137,7 @@ class BlockFactored:
         return Matrix(X)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Return z = L^-T b and D^-1 z, (n,) each: b.T A^-1 c = z(b) . D^-1 z(c).
-
-        Raises TypeError for another number of entries of b.
-        """
+        """Return z = L^-T b and D^-1 z, (n,) each: b.T A^-1 c = z(b) . D^-1 z(c)."""
         self._check(b)
         z, scaled = [[value] for value in b], [[0.0] for _ in range(self.n)]
         self._towards_the_first(z, [0])
@@ -166,8 +148,7 @@ class BlockFactored:
     def inverse(self) -> Matrix:
         """Return the inverse of A, symmetric to the last bit.
 
-        Block rows are computed in order, from the earlier ones, a: X_kj = -L_ka X_aj
-        for earlier blocks j, and X_kk = D_k^-1 - L_ka X_ak.
+        From earlier blocks a and j: X_kj = -L_ka X_aj, X_kk = D_k^-1 - L_ka X_ak.
         """
         X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):

@@ -242,8 +242,7 @@ def _sinc(t2: Any) -> Any:
 def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
     """Return sin t/t, (1 - cos t)/t² and (t - sin t)/t³ for t2 = t² [rad²].
 
-    They and their derivatives are continuous to one or two bits at the switch to
-    series.
+    They and their derivatives are continuous to a bit or two at the switch to series.
 
     Source: KIM-S1.
     """
@@ -317,9 +316,7 @@ def dexp3_rate(w: Vector, wd: Vector) -> Matrix:
 
 
 def dexp3_inverse(w: Vector) -> Matrix:
-    """Return the inverse of the left Jacobian dexp3(w), 3x3.
-
-    |w| must be below 2 pi (not checked).
+    """Return the inverse of the left Jacobian dexp3(w), |w| < 2 pi (not checked).
 
     Source: KIM-S1.
     """
@@ -475,10 +472,7 @@ def quat_matrix(q: Vector) -> Matrix:
 
 
 def quat_product(p: Vector, q: Vector) -> Vector:
-    """Return the product p q: the rotation p followed, in the rotated axes, by q.
-
-    Quaternions are (x, y, z, w).
-    """
+    """Return p q of quaternions (x, y, z, w): p, then, in the rotated axes, q."""
     a, b = p[:3], q[:3]
     vector = b * p[3] + a * q[3] + cross3(a, b)
     return Vector((*vector, p[3] * q[3] - a @ b))
@@ -500,9 +494,7 @@ def quat_exp(w: Vector) -> Vector:
 def quat_log(q: Vector) -> Vector:
     """Return the rotation vector of a unit quaternion, of length at most pi [rad].
 
-    q and -q have the same rotation vector, except at an angle of exactly pi (w = 0),
-    where it has the direction of (x, y, z). The length of q is not checked; zero floats
-    are a ZeroDivisionError.
+    q and -q have the same, except at exactly pi (w = 0): that of (x, y, z).
     """
     sign = where(q[3] < 0, -1.0, 1.0)
     v, w = q[:3] * sign, q[3] * sign

@@ -121,11 +121,10 @@ _MOVABLE = (Motion, Force, MotionSubspace, ForceSubspace, Transform)
 
 
 class Transposed:
-    """Transpose X.T of a Transform X from A to B.
+    """Transpose X.T of a Transform X from A to B: it transforms from B to A.
 
-    `X.T @ f` transforms a Force or ForceSubspace from B to A. `X.T @ I @ X`, with the
-    same object X, does so for a rigid or articulated inertia or a VelocityProduct.
-    Other operands raise TypeError.
+    `X.T @ f` is of a Force or ForceSubspace, `X.T @ I @ X`, with the same object X, of
+    a rigid or articulated inertia or a VelocityProduct.
     """
 
     __slots__ = ("X",)

@@ -371,12 +371,7 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def common_frame(a: Spatial, b: Spatial) -> Any:
-    """Return the frame label of two spatial vectors, or of the only one with a label.
-
-    None if neither has one.
-
-    Raises FrameMismatchError for different labels.
-    """
+    """Return the frame label of a and b, or None; FrameMismatchError if they differ."""
     if a.frame is not None and b.frame is not None and a.frame != b.frame:
         raise FrameMismatchError(f"frames differ: {a.frame!r} and {b.frame!r}")
     return b.frame if a.frame is None else a.frame

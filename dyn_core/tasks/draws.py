@@ -144,24 +144,11 @@ class PayloadMass:
 def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     """Return the distribution of each parameter path of a robot, ordered as `values`.
 
-    That a distribution has as many entries as its parameter is not checked. A
-    ModelWarning asks about gravity that is upwards in every row, or too large.
-
-    Args:
-        model: Robot.
-        values: Distributions by path; unchanged. `*.mass` and the like stand for all
-            links or joints that move and have no entry of their own, in the order of
-            the robot. A UniformFactor leaves out those whose numbers are zero.
-
-    Returns:
-        By path without `*`: a function of a generator and a number of rows, which
-        returns the numbers of each row, (rows, entries).
-
-    Raises:
-        ModelError: A path is unknown, a distribution is a class or not callable, all
-            numbers for a UniformFactor are zero, a Uniform is below the minimum of its
-            parameter, or either draws dry friction below the joint's
-            friction_asymmetry.
+    `*.mass` and the like stand for all links or joints that move and have no entry of
+    their own, in the order of the robot; a UniformFactor leaves out those whose numbers
+    are zero. A distribution returns numbers (rows, entries) from a generator and a
+    number of rows. A ModelWarning asks about gravity that is upwards in every row, or
+    too large.
     """
     draws: dict[str, Draw] = {}
     for path, draw in values.items():

@@ -17,16 +17,8 @@ from dyn_core.validation import float_array, known_keywords, shaped_array
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the joints that an action may drive, in the given order.
 
-    A joint may be driven if it is in model.active_joints (independent coordinates and a
-    motor) and has one coordinate.
-
-    Args:
-        model: Robot.
-        joints: Names, returned as they are, also repeated ones; None: all joints that
-            may be driven, in the order of the model.
-
-    Raises:
-        ModelError: A name is unknown, or its joint may not be driven.
+    They are in model.active_joints (independent coordinates and a motor) and have one
+    coordinate; None: all of these, in the order of the model.
     """
     single = [
         name

@@ -17,24 +17,12 @@ class RobotProgram:
 
         after, seen, reward, over = program(state, action)
 
-    A row diverges if its position is not finite, a joint velocity is not finite or
-    exceeds 1e6 rad/s or m/s in magnitude, or its reward is not finite. Such a row has
-    NaN as observation and state (except the action entries of the state) and the reward
-    0; its end flag has no meaning. Other rows are not affected, and no error is raised.
-    A flat state has the parts of RobotTask.layout: q, qd, contact impulses, memory,
-    last action, time, and parameters that differ by row. ns, no and na are the numbers
-    of entries of a flat state, an observation and an action of the task.
-
-    Args:
-        task: Task; its functions are called with rows of samples to check them.
-        rows: Number of rows of every call.
-        choices: Build options `engine` and `threads`; task.options replace equal ones.
-
-    Raises:
-        UnsupportedError: The step does not support the world of the task; for example
-            its stepping is free and it has a world.
-        ModelError, ShapeError: A function or parameter path of the task is invalid, see
-            RobotTask.prepare.
+    A row diverges if its position or reward is not finite, or a joint velocity is not
+    finite or exceeds 1e6 rad/s or m/s. Such a row has NaN as observation and state
+    (except the action entries of the state) and the reward 0; its end flag has no
+    meaning. Other rows are not affected. A flat state has the parts of
+    RobotTask.layout. `choices` are the build options `engine` and `threads`;
+    task.options replace equal ones.
     """
 
     def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:
@@ -120,8 +108,5 @@ class RobotProgram:
         return after, lost
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Return observations (n, no) of flat states (n, ns); n may be any number.
-
-        Rows with NaN are passed to the task's function, too, whose errors pass through.
-        """
+        """Return observations (n, no) of flat states (n, ns); n may be any number."""
         return np.asarray(self.task.observe(self.task.rows(state)), float)

@@ -27,11 +27,7 @@ RESISTING = {"joint_friction": True, "joint_springs": True}  # as in simulations
 
 
 class RowStep(Protocol):
-    """One kind of time step of many rows: interface of FreeStep, FloorStep, BodiesStep.
-
-    Class attributes:
-        takes_values: Whether numbers of parameters may differ by row.
-    """
+    """Time step of many rows; takes_values: whether parameters may differ by row."""
 
     takes_values: ClassVar[bool]
 
@@ -62,12 +58,7 @@ class RowStep(Protocol):
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return how many contact impulses each row passes from one step to the next.
-
-        Args:
-            model: Robot.
-            world: As given to the constructor.
-        """
+        """Return how many contact impulses a row passes from one step to the next."""
 
     def begin(self) -> None:
         """Reset cached data outside the state; to be called before the substeps."""
@@ -82,24 +73,14 @@ class RowStep(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and the impulses to pass to the next step.
 
-        A row whose step fails has NaN or infinity in q; no error is raised. Another
-        number of columns is a ShapeError, as is another number of rows for BodiesStep.
-
-        Args:
-            q, qd: State, (rows, nq) and (rows, nv).
-            impulses: Contact impulses of the previous step, (rows, impulses); zeros at
-                the start [N·s].
-            tau: Joint forces, (rows, nv) [N·m | N].
-            values: For each parameter path the numbers of each row, (rows, size).
+        A row whose step fails has NaN or infinity in q; no error is raised. `impulses`
+        (rows, impulses) are of the previous step, zeros at the start [N·s]; `values`
+        has for each parameter path the numbers of each row, (rows, size).
         """
 
 
 class FreeStep:
-    """Step of a robot without contacts: solver semi_implicit_euler.
-
-    Joint friction and springs act. The constructor raises UnsupportedError if `world`
-    is not None.
-    """
+    """Step without contacts, with joint friction and springs: semi_implicit_euler."""
 
     takes_values: ClassVar[bool] = True
 
@@ -137,10 +118,7 @@ class FreeStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt under tau, and the array `impulses` itself.
-
-        A row whose step fails has NaN or infinity in q; no error is raised.
-        """
+        """Return q and qd after dt under tau, and the array `impulses` itself."""
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
         return outputs[0], outputs[1], impulses
@@ -158,8 +136,7 @@ def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
 class FloorStep:
     """Step of a robot whose shapes touch half-spaces: solver contact_euler, one kernel.
 
-    `world` is a sequence of HalfSpace; None: a floor z = 0. Joint friction and springs
-    act. The impulses are returned and start the next step's contact solver.
+    `world` None: a floor z = 0. The impulses start the next step's contact solver.
     """
 
     takes_values: ClassVar[bool] = True
@@ -187,16 +164,8 @@ class FloorStep:
     def impulses(model: Model, world: Any) -> int:
         """Return the number of contact impulses of a state.
 
-        It is three for each pair of a half-space and a candidate point, a point at
-        which a shape of a moving body can touch the half-space.
-
-        Args:
-            model: Robot.
-            world: Half-spaces; None: one floor.
-
-        Raises:
-            UnsupportedError: A shape of a moving body is no sphere, capsule, box or
-                cylinder.
+        It is three for each pair of a half-space and a point at which a shape of a
+        moving body can touch it.
         """
         return 3 * sum(
             len(candidate_points(placed, Vector(half.normal)))
@@ -216,11 +185,7 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt under tau, and the contact impulses of the step.
-
-        The solver starts from `impulses`, those of the previous step. A row whose step
-        fails has NaN or infinity in q; no error is raised.
-        """
+        """Return q and qd after dt under tau, and the contact impulses of the step."""
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
         return outputs[0], outputs[1], outputs[2]
@@ -235,9 +200,8 @@ class BodiesStep:
     """Step of a robot and bodies whose shapes touch one another: BatchStep.
 
     The solver starts from impulses of the previous substep; `begin` discards them, so
-    that a step of the task depends on the state alone. Parameter values that differ by
-    row are not supported: `paths` and `values` are ignored, and so are all `choices`
-    but `engine` and `threads`.
+    that a step of the task depends on the state alone. `paths`, `values` and all
+    `choices` but `engine` and `threads` are ignored.
     """
 
     takes_values: ClassVar[bool] = False
@@ -272,11 +236,7 @@ class BodiesStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt under tau, and the array `impulses` itself.
-
-        A row whose solver fails has NaN in q; no error is raised. `values` are ignored.
-        Another number of rows than the constructor got is a ShapeError.
-        """
+        """Return q and qd after dt, and `impulses` itself; `values` are ignored."""
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan
         return q_next, qd_next, impulses

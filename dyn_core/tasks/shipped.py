@@ -319,11 +319,7 @@ class CartSwingUp(ObjectTask):
 
 
 def hanging_chain() -> Any:
-    """Return the ChainModel of the task planar_chain: three links on a fixed joint 0.
-
-    Links of 0.5 m, point masses of 1 kg at four joints, rolling resistance 0.05 N·m·s
-    at all joints but the last, angles of joints 1 and 2 within 1.5 rad.
-    """
+    """Return the chain of the task planar_chain: three links on a fixed joint 0."""
     return make_chain(
         [0.5] * 3,
         [1.0] * 4,
@@ -361,10 +357,7 @@ class ClassicPendulum(PendulumSwingUp):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation.
-
-        cos and sin are within 1, the rate within 8 rad/s.
-        """
+        """Bounds of the observation: cos and sin within 1, the rate 8 rad/s."""
         return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
 
     def settle(self, state: Any) -> Any:
@@ -372,19 +365,12 @@ class ClassicPendulum(PendulumSwingUp):
         return Vector((state[0], _clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
-
-        theta is wrapped to [-pi, pi). `action`, (tau,) [N·m], must be within its bounds
-        already; `after` is not used.
-        """
+        """Return -(theta² + 0.1 theta'² + 0.001 tau²) before a step, theta wrapped."""
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states from rng, (rows, 2): angle in ±pi, rate in ±1 rad/s.
-
-        Both are uniform.
-        """
+        """Draw initial states uniformly: angle in ±pi, rate in ±1 rad/s, (rows, 2)."""
         return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
 
 
@@ -403,20 +389,11 @@ class ClassicAcrobot(AcrobotSwingUp):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation.
-
-        cos and sin of theta1, then of theta2, are within 1, then the rates within 4 pi
-        and 9 pi rad/s.
-        """
+        """Bounds of cos, sin of theta1, of theta2; of rates: 4 pi, 9 pi rad/s."""
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with angles wrapped to [-pi, pi) and clipped rates.
-
-        Args:
-            state: theta1, theta2 [rad], and their rates [rad/s], clipped to ±4 pi and
-                ±9 pi.
-        """
+        """Return the state, angles wrapped to [-pi, pi), rates clipped (4 pi, 9 pi)."""
         t1, t2, w1, w2 = state
         rates = _clipped(w1, 4 * PI), _clipped(w2, 9 * PI)
         return Vector((_wrapped(t1), _wrapped(t2), *rates))

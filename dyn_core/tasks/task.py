@@ -28,13 +28,7 @@ LONG = 0.5  # a longer step is warned of [s]
 
 
 def checked_limits(task: Any) -> np.ndarray:
-    """Check times and bounds of a task; return the limits of its actions, (2, na).
-
-    Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
-    0, substeps and max_steps are integers >= 1, and action_bounds na >= 1 pairs of
-    finite numbers (least, most) with least < most. A dt above 0.5 s (LONG) is warned
-    of.
-    """
+    """Check times and bounds of a task; return its actions' minima, maxima, (2, na)."""
     dt: float = task.dt
     bounds = task.action_bounds
     if not (isinstance(dt, Real) and math.isfinite(dt) and dt > 0):

@@ -47,12 +47,7 @@ class Span:
 
 
 def missing() -> str:
-    """Return why bits cannot be flipped here; empty if they can.
-
-    The reason is another platform, or that machine code is not available, such as by
-    DYN_NATIVE=off. Raises SettingError if an environment variable DYN_NATIVE,
-    DYN_THREADS or DYN_CACHE_LIMIT has an invalid value.
-    """
+    """Return why bits cannot be flipped here; empty if they can."""
     here = sys.platform, platform.machine()
     if here != ("linux", "x86_64"):
         return f"machine code is found in memory on linux x86_64 alone, not on {here}"
@@ -60,11 +55,7 @@ def missing() -> str:
 
 
 def code_spans(program: Any) -> tuple[Span, ...]:
-    """Return the memory of the code and constants of a native Program's scalar kernel.
-
-    The code is the first span. Raises UnsupportedError if the memory differs from the
-    compiled kernel, IndexError or KeyError if the scalar kernel is not in use yet.
-    """
+    """Return memory of the code (first) and constants of a Program's scalar kernel."""
     entry = program.kernels()[0].addresses["scalar"]
     # Compile to an ELF object again: its relocations locate the constants.
     code = compiler.compile_ir(program.kernel_ir("scalar").ir)
@@ -90,10 +81,7 @@ def code_spans(program: Any) -> tuple[Span, ...]:
 
 
 def address_of(spans: Sequence[Span], byte: int) -> int:
-    """Return the address of a byte, counted from 0 through all spans.
-
-    Raises IndexError past the last span; a negative number is not refused.
-    """
+    """Return the address of a byte, counted from 0 through all spans."""
     for span in spans:
         if byte < span.size:
             return span.address + byte
@@ -102,10 +90,7 @@ def address_of(spans: Sequence[Span], byte: int) -> int:
 
 
 def flip(address: int, bit: int) -> None:
-    """Flip one bit (0..7) of the byte at an address that is code, or read-only.
-
-    The page stays writable and executable. Raises OSError if it cannot be made so.
-    """
+    """Flip a bit (0..7) of a byte of code; its page stays writable and executable."""
     page = address & -mmap.PAGESIZE
     every = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
     protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -188,12 +173,9 @@ ROUNDING = 1e-3  # relative excess of the tolerance allowed for the shadow's rou
 class FlipReport:
     """Results of bit flips.
 
-    Attributes:
-        outcomes: Number of flips by outcome, one of OUTCOMES.
-        wrong: (byte, bit, largest error [N·m | N]) of each flip whose wrong effort
-            passed; bytes are counted through all spans.
-        spans: Memory in which bits were flipped.
-        cycle: Processor time of a cycle with the shadow and without it [s].
+    `outcomes` counts flips by OUTCOMES. `wrong` has (byte, bit, largest error [N·m |
+    N]) of flips whose wrong effort passed, bytes counted through all `spans`. `cycle`
+    is the processor time of a cycle with the shadow and without it [s].
     """
 
     outcomes: Counter = field(default_factory=Counter)
@@ -230,20 +212,10 @@ def flip_bits(
 ) -> FlipReport:
     """Run `n` bit flips, each in its own process, and return their outcomes.
 
-    The controller is run in this process first, without a flip; then its stop is reset
-    and it begins anew.
-
-    Args:
-        controller: One with a shadow, whose law has a native Program. Its rule
-            on_violation is zero, and last_good_cycles is 0.
-        states: Positions and velocities, (nv,) each, one pair for each cycle, at least
-            one.
-        n: Number of flips, drawn from all bits of the code and its constants.
-        seed: Seed of the random numbers.
-
-    Raises:
-        UnsupportedError: The code cannot be found in memory here, the controller has no
-            shadow, or it stops without a flip.
+    Flips are drawn from all bits of the code and its constants. The controller has a
+    shadow, a law with a native Program, on_violation zero and last_good_cycles 0; it is
+    run in this process first, without a flip, and then begins anew. `states` are
+    positions and velocities, one pair for each cycle.
     """
     reason = missing()
     if reason:
@@ -278,18 +250,11 @@ def outcome_of(
 ) -> tuple[str, float]:
     """Return the outcome of a flip, one of OUTCOMES, and the largest effort error.
 
-    The outcome is WRONG if an error exceeds `allowed` or is NaN, else `end`, else the
-    first cause of a stop, else SMALL or HARMLESS. The error is 0 unless the outcome is
-    WRONG or SMALL. In a stop the right efforts are zero, and no error is allowed.
-
-    Args:
-        right: Efforts of the unchanged law, (cycles, nv) [N·m | N].
-        passed: Efforts that passed until the end, (k, nv); IndexError for k > cycles.
-        causes: k texts: with each of them the cause of the stop in force, one of
-            OUTCOMES, or "" without a stop. Another number than k is an IndexError.
-        end: CRASHED or HUNG; empty if all states were processed, where k must be above
-            0, else ValueError.
-        allowed: Largest allowed error, (cycles,); exceeded by up to 0.1 % for rounding.
+    It is WRONG if an error exceeds `allowed` (cycles,) by more than 0.1 % or is NaN,
+    else `end` (CRASHED, HUNG or empty), else the first of `causes`, else SMALL or
+    HARMLESS. The error is 0 unless WRONG or SMALL. `causes` has, with each of the
+    `passed` efforts, the cause of the stop in force or ""; in a stop the right efforts
+    are zero, and no error is allowed.
     """
     stopped = np.array([bool(cause) for cause in causes], bool)
     right, allowed = right[: len(passed)].copy(), allowed[: len(passed)]
@@ -422,18 +387,9 @@ def _cause(controller: Controller) -> int:
 def seeded_states(
     model: Model, cycles: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return states on a smooth random motion within the limits of the joints.
+    """Return q and qd every PERIOD of a smooth random motion within the joints' limits.
 
-    Limits are clipped to +-2 rad or m. The robot's joints must have one coordinate
-    each.
-
-    Args:
-        model: Robot.
-        cycles: Number of states, PERIOD (10 ms) apart.
-        seed: Seed of the random numbers.
-
-    Returns:
-        Pairs of positions and velocities, (nv,) each.
+    Limits are clipped to +-2 rad or m. All joints must have one coordinate.
     """
     rng = np.random.default_rng(seed)
     low, high = np.clip(model.lower, -2.0, 2.0), np.clip(model.upper, -2.0, 2.0)
@@ -450,17 +406,6 @@ def arm_with_shadow(
     """Return a controller of a shipped robot: native computed torque, with a shadow.
 
     Bounds of states and efforts are off or wide, so that only the shadow is tested.
-
-    Args:
-        robot: Name of the shipped robot.
-        shadow: Solver of the shadow.
-        engine: Engine of the shadow.
-
-    Raises:
-        ModelError: There is no shipped robot of this name.
-        SolverNotFound, SignatureError: The shadow is no solver of inverse dynamics.
-        SettingError: The shadow is the law's own solver and engine.
-        UnsupportedError: There is no such engine, or no machine code.
     """
     model = load_urdf(robots.path(robot))
     return Controller(

@@ -25,13 +25,7 @@ Pairs = Iterator[tuple[Any, Any]]
 
 
 def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
-    """Return the derivative at zero by eighth-order central differences.
-
-    Args:
-        function: Function of a number; returns a number or array, and so does this
-            function, of the same shape. It is evaluated at +-1, +-2, +-3 and +-4 steps.
-        step: Distance of the evaluations; not 0, which gives NaN.
-    """
+    """Return the derivative at zero by eighth-order central differences."""
     terms = [
         (np.asarray(function(k * step)) - np.asarray(function(-k * step))) * w
         for k, w in _WEIGHTS

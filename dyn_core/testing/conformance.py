@@ -95,9 +95,7 @@ def check(
 def refuses_in_words(solver: Solver, model: Model) -> bool:
     """Return whether build raises an UnsupportedError with a complete message.
 
-    It must hold the name of the solver, that of a joint or body of the model in single
-    quotes, and "valid: ". Returns False if nothing is raised; other errors are passed
-    on.
+    It holds the solver's name, that of a joint or body in single quotes, and "valid: ".
     """
     try:
         solver.build(model)
@@ -110,17 +108,7 @@ def refuses_in_words(solver: Solver, model: Model) -> bool:
 
 
 def served_model(solver: Solver, seed: int, size: int) -> Any:
-    """Return a random system that a solver supports: the least restricted one.
-
-    Args:
-        solver: Solver.
-        seed: Seed of the random numbers.
-        size: Size of the system, such as the number of joints of a robot.
-
-    Raises:
-        UnsupportedError: No random system is supported.
-        PluginError: No plugin offers the solver's kind of System.
-    """
+    """Return a random system that a solver supports: the least restricted one."""
     kind = default_registry().system(solver.signature.system)
     for restriction in kind.restrictions:
         model = kind.sample(seed, size=size, **restriction)
@@ -142,9 +130,8 @@ def _results(outputs: Any) -> tuple[Any, ...]:
 def agrees_with_plain(case: SystemCase) -> Pairs:
     """The engine returns what the algorithm on Python floats returns.
 
-    Of an iteration that ended before it converged only the status is compared; numbers
-    of iterations may differ by 2. Of a solver without an algorithm two equal calls are
-    compared. Errors of builds and calls pass through.
+    Of an iteration that did not converge only the status is compared; numbers of
+    iterations may differ by 2. Without an algorithm two equal calls are compared.
     """
     program = case.program()
     arguments = case.arguments(program)
@@ -166,11 +153,7 @@ def agrees_with_plain(case: SystemCase) -> Pairs:
 
 
 def batches_like_single_states(case: SystemCase) -> Pairs:
-    """Each row of a batch is the single state; its bits do not depend on its place.
-
-    A batch of three random rows is compared with three calls, and with the reversed
-    batch.
-    """
+    """Each row of a batch is the single state; its bits do not depend on its place."""
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]
     columns = [np.stack(parts) for parts in zip(*rows, strict=True)]
@@ -184,12 +167,7 @@ def batches_like_single_states(case: SystemCase) -> Pairs:
 
 
 def shares_inputs(case: SystemCase) -> Pairs:
-    """An input without the batch axis, an array or a number, serves all rows.
-
-    Each input in turn is shared by a batch of three; row 1, the second, is compared
-    with a single call. A sole input makes no batch: the whole result is compared.
-    Outputs of calls with status=True are checked, too, but not their status.
-    """
+    """An input without the batch axis, an array or a number, serves all rows."""
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]
     for k in range(len(program.inputs)):
@@ -204,10 +182,7 @@ def shares_inputs(case: SystemCase) -> Pairs:
 
 
 def fills_out(case: SystemCase) -> Pairs:
-    """The arrays passed as `out` receive what would have been returned.
-
-    Errors of the build and of the calls pass through.
-    """
+    """The arrays passed as `out` receive what would have been returned."""
     program = case.program()
     arguments = case.arguments(program)
     wanted = _results(program(*arguments))

@@ -35,24 +35,12 @@ SECOND_COLUMNS = ("id_second", "id_contracted", "fd_second", "fd_contracted")
 def examine_second(
     model: Model, states: int, seed: int, engine: str
 ) -> dict[str, dict[str, float]]:
-    """Return the largest errors by joint and SECOND_COLUMNS, at random states.
+    """Return the largest errors, {joint: {one of SECOND_COLUMNS: error}}.
 
-    The reference is a complex step of the first derivatives. Errors are relative to
-    max(1, largest entry), and belong to the joint of a tensor's last index, which is
-    qdd or tau for the derivative of H or Hinv; accelerations are compared as joint
-    forces H qdd. A humanoid takes minutes.
-
-    Args:
-        model: Robot without loops.
-        states: Number of random states.
-        seed: Seed of the random numbers.
-        engine: Engine of the second derivatives.
-
-    Returns:
-        {joint: {column: error}}; infinity for NaN, zeros for no states.
-
-    Raises UnsupportedError for loops, ValueError for a negative seed, and other errors
-    of the builds.
+    The reference is a complex step of the first derivatives; the robot has no loops.
+    Errors are relative to max(1, largest entry), infinity for NaN. They belong to the
+    joint of a tensor's last index, which is qdd or tau for the derivative of H or Hinv;
+    accelerations are compared as joint forces H qdd. A humanoid takes minutes.
     """
     rng = np.random.default_rng(seed)
     inputs = ["time"] if model.driven else []
@@ -141,13 +129,7 @@ _DT = 1e-2  # length of a step in time [s]
 
 
 def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-derivatives` to the parser, in place.
-
-    The default of `run` becomes the function of the command, which prints the lines of
-    `report`, writes the picture of --plot, and returns 0 if all errors are within the
-    tolerance, else 1. It raises SettingError for --states below 1 or --seed below 0,
-    and errors of load_robot, check_plot and the examination.
-    """
+    """Add the arguments of `dyn check-derivatives`; `run` becomes its function."""
     add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random states")
@@ -181,25 +163,12 @@ def _run(arguments: argparse.Namespace) -> int:
 def examine(
     model: Model, states: int = STATES, seed: int = 0, engine: str = "graph"
 ) -> dict[str, dict[str, float]]:
-    """Return the largest errors by joint and column of COLUMNS, over random states.
+    """Return the largest errors at random states, {joint: {one of COLUMNS: error}}.
 
-    Errors of joint forces are relative to max(1, largest entry of the block), and
-    belong to the joint by whose coordinate the derivative is taken; accelerations are
-    compared as joint forces H dqdd. Loops are opened.
-
-    Args:
-        model: Robot.
-        states: Number of random states.
-        seed: Seed of the random numbers.
-        engine: Engine of the derivatives; for a few states "graph" finishes before
-            machine code is compiled.
-
-    Returns:
-        {joint: {column: error}}; infinity for NaN, zeros for no states.
-
-    Raises:
-        UnsupportedError: The engine is unknown. Errors of the builds pass through.
-        ValueError: The seed is negative.
+    Errors of joint forces are relative to max(1, largest entry of the block), infinity
+    for NaN, and belong to the joint by whose coordinate the derivative is taken;
+    accelerations are compared as joint forces H dqdd. Loops are opened. For a few
+    states engine "graph" finishes before machine code is compiled.
 
     Source: KIM-4.6.
     """

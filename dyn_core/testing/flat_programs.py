@@ -45,14 +45,8 @@ def flat_program(
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
     """Return absolute errors, in the shape of `values`, in last places of `expected`.
 
-    A last place is that of `expected` rounded to float64, whatever type `values` has.
-    0 where both are equal or NaN, NaN where one alone is NaN. Where one alone is
-    infinite, the error is infinite or NaN.
-
-    Args:
-        values: Results, an array of floats.
-        expected: Exact numbers in the same shape; they may have a higher precision than
-            float64.
+    A last place is that of `expected` rounded to float64; `expected` may be more
+    precise. 0 where both are equal or NaN, NaN where one alone is NaN.
     """
     rounded = np.asarray(expected).astype(float)
     with np.errstate(all="ignore"):

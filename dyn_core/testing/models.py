@@ -85,11 +85,8 @@ def random_model(
 def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia:
     """Return the inertia of six random point masses, always physical.
 
-    It is about the origin of a frame; the points are within 0.3 m along each axis.
-
-    Args:
-        rng: Random generator.
-        scale: Factor of the masses, which are 0.05 to 0.5 kg.
+    It is about the origin. Points are within 0.3 m, masses 0.05 to 0.5 kg times
+    `scale`.
     """
     total = RigidInertia.zero()
     for _ in range(6):

@@ -20,12 +20,7 @@ from dyn_core.testing import conformance
 
 
 def add_check_plugin(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-plugin` to the parser, in place.
-
-    The default of `run` becomes the function of the command, which returns 1 if a law
-    is broken or a solver raises an error, else 0. For arguments that are not valid it
-    raises PluginError, SolverNotFound, ModelError, SettingError or UnsupportedError.
-    """
+    """Add the arguments of `dyn check-plugin`; `run` becomes its function."""
     parser.add_argument("name", help="a solver, or a distribution or module")
     parser.add_argument("--engine", default="graph", help="default: %(default)s")
     parser.add_argument(

@@ -34,14 +34,7 @@ _HEADERS = {
 
 
 class CsvTable(NamedTuple):
-    """The columns of a CSV.
-
-    Attributes:
-        units: Unit of each column as text; empty list if the file has no line `#
-            units:`.
-        labels: Column labels, from the first line that is neither empty nor a comment.
-        numbers: Array (rows, columns); NaN where a cell is empty.
-    """
+    """The columns of a CSV; `numbers` (rows, columns) are NaN where a cell is empty."""
 
     units: list[str]
     labels: list[str]
@@ -51,16 +44,9 @@ class CsvTable(NamedTuple):
 def npz_arrays(file: Path, valid: str) -> dict[str, np.ndarray]:
     """Return the arrays of an NPZ file by name, in the order of the file.
 
-    Args:
-        file: Path of the file.
-        valid: Names of the arrays that such a file may have, for error messages; other
-            names pass.
-
-    Raises:
-        SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
-            encrypted, compressed otherwise than by NumPy or holds Python objects, or
-            the arrays do not fit into memory or have more bytes than the larger
-            of SIZE and RATIO times the file's size.
+    `valid` describes the names in errors; others pass. Refused are damaged or encrypted
+    files, Python objects, and arrays of more bytes than both SIZE and RATIO times the
+    file's.
     """
     try:
         with file.open("rb") as start:
@@ -130,14 +116,7 @@ def csv_table(file: Path) -> CsvTable:
 
     Empty lines, lines of blanks and a byte-order mark are skipped. Lines that begin
     with # are comments; `# units:` before the labels gives units, separated by commas.
-    An empty cell becomes NaN; NaN and infinity pass. The result has `units` (empty
-    without such a line), `labels`, and `numbers` (rows, columns).
-
-    Raises:
-        SettingError: The file cannot be read, is not UTF-8 or not valid CSV, separates
-            columns by others than commas, has no labels, another number of units than
-            labels, no row of numbers, a row whose length differs from the labels, or a
-            cell that is not a number (names row and column).
+    An empty cell becomes NaN; NaN and infinity pass.
     """
     with _csv_lines(file) as lines:
         units, labels = _head(lines)
@@ -145,13 +124,9 @@ def csv_table(file: Path) -> CsvTable:
 
 
 def csv_rows(file: Path) -> list[list[str]]:
-    """Return the cells of a CSV as strings, row by row.
+    """Return the cells of a CSV as strings, row by row; rows may differ in length.
 
-    Empty lines, lines of blanks and a byte-order mark are skipped. Lines that begin
-    with # are rows like any other; rows may differ in length.
-
-    Raises:
-        SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.
+    Empty lines, lines of blanks and a byte-order mark are skipped, lines of # are not.
     """
     with _csv_lines(file) as lines:
         return list(_rows(lines))
@@ -160,11 +135,7 @@ def csv_rows(file: Path) -> list[list[str]]:
 def cell_number(cell: str) -> float:
     """Return the number in a cell of a CSV, or a typed one; it may be NaN or infinite.
 
-    Blanks around it are skipped.
-
-    Raises:
-        ValueError: It is no number, such as 1_0 or a digit of another script, which
-            float() reads.
+    ValueError also for 1_0 or a digit of another script, which float() reads.
     """
     if "_" in cell or not cell.isascii():
         raise ValueError(f"{shown(cell)} is no number")

@@ -12,15 +12,7 @@ from dyn_core.errors import SettingError, one_line, why_unread
 
 
 def file_kind(path: str | os.PathLike[str], setting: str = "file") -> str:
-    """Return "folder" or "file" (anything else), or "" if nothing has this path.
-
-    Args:
-        path: Path; links are followed.
-        setting: Argument or option that names it, stored in the error.
-
-    Raises:
-        SettingError: The system does not tell, as of a path in a closed folder.
-    """
+    """Return "folder" or "file" (anything else), or "" if nothing has this path."""
     try:
         return "folder" if stat.S_ISDIR(os.stat(path).st_mode) else "file"
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL
@@ -32,10 +24,7 @@ def file_kind(path: str | os.PathLike[str], setting: str = "file") -> str:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Raise SettingError if `path` is a file, or file_kind cannot tell what it is.
-
-    A folder passes, and a path that does not exist.
-    """
+    """Raise SettingError if `path` is a file, or file_kind cannot tell what it is."""
     if file_kind(path, "folder") == "file":
         shown = one_line(os.fspath(path))
         raise SettingError(f"{shown} is a file; valid: a folder, new or old", "folder")
@@ -83,14 +72,7 @@ def check_apart(
 ) -> None:
     """Check that a file to be written is none of the files that are read.
 
-    Args:
-        path: Name of the file to be written; it need not exist.
-        read: Names of files that are read, and of folders of bags, whose files are
-            read; other texts, and None, are no files.
-        option: Name of the option or argument, for the error.
-
-    Raises:
-        SettingError: The file is one of them, perhaps by another path.
+    `read` has names of files, and of folders of bags, whose files are read.
     """
     if not path or not os.path.exists(path):
         return
@@ -109,17 +91,9 @@ def check_apart(
 def check_file_name(
     path: str | os.PathLike[str], endings: Sequence[str], option: str, label: str = ""
 ) -> None:
-    """Check the name of a file to be written; nothing is written.
+    """Check extension and folder of a file to be written; nothing is written.
 
-    Args:
-        path: Name of the file.
-        endings: Valid extensions with their dots, such as .html; case counts.
-        option: Name of the option or argument in the error.
-        label: Text before the name in messages; empty: "--option".
-
-    Raises:
-        SettingError: The extension is unknown, there is no such folder, or the name is
-            that of a folder.
+    The case of `endings`, such as .html, counts. `label` or "--option" begins messages.
     """
     file, shown = Path(path), f"{label or f'--{option}'} {os.fspath(path)!r}"
     if file.suffix not in endings:

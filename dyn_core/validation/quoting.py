@@ -53,10 +53,9 @@ def _visible(text: str, kept: str = "") -> str:
 def c_comment(text: str) -> str:
     """Return text as a C comment /* TEXT */ in ASCII, without a line end.
 
-    Of several lines each gets a line of its own, which begins with *. Invisible
-    characters and those outside ASCII become Python escapes, except for symbols of
-    formulas, which are replaced (° by deg). The marks /*, */ and ?? (of trigraphs) are
-    split by a space.
+    Of several lines each gets its own, which begins with *. Symbols of formulas are
+    replaced (° by deg); other characters outside ASCII and invisible ones become Python
+    escapes. The marks /*, */ and ?? (of trigraphs) are split by a space.
     """
     clean = _visible(text.translate(_FORMULAS), "\n")
     clean = clean.encode("ascii", "backslashreplace").decode()
@@ -72,9 +71,8 @@ def c_comment(text: str) -> str:
 def c_string(text: str) -> str:
     """Return text as a C string literal of printable ASCII, in double quotes.
 
-    Other bytes of its UTF-8, also of lone surrogates, double quotes and backslashes
-    become octal escapes; if ?? is in the text, which may begin a trigraph, so does each
-    question mark.
+    Other bytes of its UTF-8, double quotes, backslashes and, if ?? is in the text (a
+    trigraph), question marks become octal escapes.
     """
     doubtful = '"\\?' if "??" in text else '"\\'
     return '"' + "".join(
@@ -84,19 +82,14 @@ def c_string(text: str) -> str:
 
 
 def pkg_config_field(text: str) -> str:
-    """Return text for a field of a .pc file.
-
-    Each character other than ASCII letters, digits, spaces and _ . , : ; ( ) ' + = / -
-    becomes an underscore.
-    """
+    """Return text for a field of a .pc file; unusual characters become underscores."""
     return re.sub(r"[^\w .,:;()'+=/-]", "_", text, flags=re.ASCII)
 
 
 def markdown_code(text: str) -> str:
     """Return text as an inline code span of Markdown, whatever backticks it has.
 
-    Invisible characters become Python escapes. A | stays, and would end the cell of a
-    table. An empty text gives two backticks, which are no code span.
+    A | stays, and would end the cell of a table. An empty text is no code span.
     """
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, space = "`" * (longest + 1), " " if longest else ""
@@ -104,10 +97,7 @@ def markdown_code(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Return text escaped for HTML elements and quoted attributes.
-
-    Invisible characters except line feeds and tabs become Python escapes.
-    """
+    """Return text escaped for HTML elements and quoted attributes."""
     return html.escape(_visible(text, "\n\t"), quote=True)
 
 
@@ -129,11 +119,7 @@ def page_text(text: str) -> str:
 
 
 def xml_text(element: ElementTree.Element) -> str:
-    """Return an element as XML text.
-
-    Invisible characters in the attribute values of the element and its descendants are
-    replaced by underscores; the element is changed in place.
-    """
+    """Return XML text; invisible characters of attributes become _, in place."""
     for part in element.iter():
         for key, value in part.attrib.items():
             part.set(key, mended_name(value))
@@ -141,30 +127,18 @@ def xml_text(element: ElementTree.Element) -> str:
 
 
 def yaml_text(text: str) -> str:
-    """Return text as a YAML scalar of type string.
-
-    It is in double quotes unless it is an ASCII identifier (dots and dashes included)
-    that YAML does not read as a bool or null.
-    """
+    """Return text as a YAML string, in double quotes unless it is an identifier."""
     if _PLAIN.match(text) and text.lower() not in _RESERVED:
         return text
     return yaml.safe_dump(text, default_style='"', width=float("inf")).rstrip("\n")
 
 
 def yaml_comment(lines: Iterable[str], indent: str = "") -> str:
-    """Return lines as YAML comments, each indented by `indent` and with a line end.
-
-    Invisible characters, line ends included, become escapes; without lines the result
-    is empty.
-    """
+    """Return lines as YAML comments, each indented by `indent` and with a line end."""
     return "".join(f"{indent}# {_visible(line)}\n" for line in lines)
 
 
 def plot_text(text: str) -> str:
-    """Return text that matplotlib prints literally, visible in legends.
-
-    Dollar signs are escaped, and invisible characters except line feeds become Python
-    escapes. A leading underscore gets a space before it.
-    """
+    """Return text that matplotlib prints literally, visible in legends."""
     clean = _visible(text, "\n").replace("$", r"\$")
     return f" {clean}" if clean.startswith("_") else clean  # a legend skips _names

@@ -25,13 +25,7 @@ _LESS, _ZERO, _MORE = (84, 39, 136), (226, 226, 226), (179, 88, 6)
 
 
 def torque_color(share: float) -> Color:
-    """Return the colour of a joint force: purple -1, light grey 0, orange +1.
-
-    It is (red, green, blue), 0..255.
-
-    Args:
-        share: Joint force relative to its maximum, clipped to [-1, 1]; NaN counts as 0.
-    """
+    """Return the RGB 0..255 of a joint force: purple -1, light grey 0, orange +1."""
     x = 0.0 if np.isnan(share) else float(np.clip(share, -1.0, 1.0))
     end = _MORE if x > 0 else _LESS
     r, g, b = (round(a + abs(x) * (c - a)) for a, c in zip(_ZERO, end, strict=True))
@@ -39,10 +33,7 @@ def torque_color(share: float) -> Color:
 
 
 def torque_legend(meaning: str) -> str:
-    """Return the colour bar of joint forces, from purple to orange, as HTML.
-
-    `meaning` is the label in its middle; it is escaped.
-    """
+    """Return the colour bar of joint forces as HTML, with an escaped label."""
     stops = ", ".join(f"rgb{torque_color(x)}" for x in np.linspace(-1, 1, 9))
     return (
         '<div style="font-size:11px;padding:2px 12px">'

@@ -133,18 +133,9 @@ def _written(arguments: argparse.Namespace) -> bool:
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
     """Return the scene that arguments.what names, and its run; None if it has none.
 
-    Chains and robots have none; an environment has a random episode. The scene of a
+    `what` is a recording, a planar chain, an environment (also if there is none) or a
+    robot, tried in this order. An environment has a random episode. The scene of a
     robot begins as a sketch, unless a film, page or picture is to be written.
-
-    Args:
-        arguments: Arguments of `dyn view`; `what` is a recording, a planar chain, an
-            environment (dyn_ros/..., also if there is none) or a robot, tried in this
-            order.
-
-    Raises:
-        SettingError, ModelError, ShapeError: The object does not exist or cannot be
-            read, or a recording does not name its robot.
-        UnsupportedError: A library that is needed is not installed.
     """
     name = arguments.what
     if is_recording(name) or Path(name).suffix in NO_ROBOTS:
@@ -173,20 +164,7 @@ def robot_scene(arguments: argparse.Namespace, sketched: bool) -> RobotScene:
 
 
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
-    """Show a scene in a browser until SIGINT (Ctrl-C) or SIGTERM, and play its run.
-
-    Args:
-        arguments: host, port and speed of `dyn view`.
-        scene: Scene.
-        run: Run of the scene, or None.
-
-    Returns:
-        0, the exit status.
-
-    Raises:
-        UnsupportedError: viser is not installed, or its version is not supported.
-        SettingError: The port is in use, or port or host are not valid.
-    """
+    """Show a scene in a browser until SIGINT or SIGTERM, and play its run; return 0."""
     with (
         noted_signals(*ENDING) as stop,
         Viewer(scene, run, arguments.host, arguments.port) as viewer,
@@ -200,11 +178,7 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 
 
 def announce(viewer: Viewer, scene: VisualScene) -> None:
-    """Print the address, replace the sketch by the meshes, and print the notes.
-
-    Returns when the meshes are read. The address goes to standard output, the scene's
-    notes to standard error.
-    """
+    """Print the address, replace the sketch by the meshes, and print the notes."""
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
     _print_notes(scene)
@@ -216,26 +190,14 @@ def _print_notes(scene: VisualScene) -> None:
 
 
 def is_chain(name: str) -> bool:
-    """Return whether a name is a planar chain: a shipped chain, or a YAML file.
-
-    A name that ends with .yaml or .yml is one, also if there is no such file. An
-    existing file of another type and the name of a shipped robot are none.
-    """
+    """Return whether a name is a shipped chain, or a YAML file, also a missing one."""
     if name in robots.names() or file_kind(name) == "file":
         return Path(name).suffix in CHAINS
     return name in robots.chains() or Path(name).suffix in CHAINS
 
 
 def chain_scene(name: str) -> VisualScene:
-    """Return the scene of a planar chain in its initial state.
-
-    Args:
-        name: Path of a YAML file, or name of a shipped chain; an existing file has
-            priority.
-
-    Raises:
-        ModelError: There is no such file, or it is not valid.
-    """
+    """Return the scene of a planar chain: of an existing file, else a shipped one."""
     shipped = name in robots.chains() and file_kind(name) != "file"
     content = load_chain_file(robots.chain_path(name) if shipped else name)
     return ChainScene(content.chain, content.start)
@@ -280,9 +242,7 @@ def sweep(scene: VisualScene) -> Replay:
     """Return a run in which each slider moves through its range, one after another.
 
     A slider moves from its start to its upper end, its lower end and back, as a sine,
-    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed, is
-    singular or not finite, the state does not change. Without sliders the run has one
-    row, the initial state.
+    in at most 1.5 s. Where a loop cannot be closed, the state does not change.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))
@@ -304,16 +264,7 @@ def sweep(scene: VisualScene) -> Replay:
 def read_run(path: str, model: Model, joint_states: str = "") -> Replay:
     """Return the replay of a file of Recording.save, or of measured joints.
 
-    Args:
-        path: NPZ or CSV file, or file or folder of a bag.
-        model: Robot of the run.
-        joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
-
-    Raises:
-        SettingError: It cannot be read, is of another robot or has no rows, or its
-            times are not finite or decrease; or a topic is given for an NPZ or CSV
-            file.
-        ShapeError: Its arrays do not fit the robot or each other.
-        UnsupportedError: The file is a bag, and rosbags is not installed.
+    `path` is an NPZ or CSV file, or a bag with the topic `joint_states`; empty:
+    joint_states, or the only JointState topic.
     """
     return replay.of_motion(model, read_motion(path, joint_states=joint_states))

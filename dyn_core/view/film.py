@@ -26,16 +26,9 @@ MOST_FPS = 50.0  # of a GIF
 
 
 class Picture3D:
-    """A renderer of the states of a scene.
+    """A renderer of the states of a scene; `width` and `height` are in pixels.
 
-    Args:
-        scene: Scene to be drawn; its visual parts are made.
-        camera: Camera; None: a view of the whole scene in its initial state.
-        width, height: Size of the picture [pixels].
-
-    Attributes:
-        scene: The scene.
-        camera: The camera that is used.
+    `camera` None: a view of the whole scene in its initial state.
     """
 
     def __init__(
@@ -64,12 +57,8 @@ class Picture3D:
     ) -> np.ndarray:
         """Return the picture of a state, (height, width, 3) uint8, RGB.
 
-        Args:
-            state: State of the scene, flat; `poses` of the scene may raise ShapeError.
-            shares: Joint forces relative to their maxima, (nv,), for colours; None:
-                colours of the parts. Their number is not checked.
-            forces: Contact forces, drawn as arrows, (k, 2, 3): k pairs of a point [m]
-                and the force [N] at it; None: no arrows.
+        `shares` are joint forces relative to their maxima, (nv,), None: colours of the
+        parts. `forces` (k, 2, 3) are pairs of a point [m] and the force [N] at it.
         """
         poses = self.scene.poses(state)
         shown = colors_of_bodies(self.scene, shares)
@@ -86,18 +75,11 @@ class Picture3D:
 def colors_of_bodies(
     scene: VisualScene, shares: np.ndarray | None
 ) -> dict[int, colors.Color]:
-    """Return the colour of each body with a joint, by its joint force.
+    """Return the colour of each body with a joint, by its joint force, by body index.
 
-    Of a joint with several coordinates the entry with the largest absolute value
-    counts. NaN entries are ignored: a body with no others is left out. Colours go from
-    purple at -1 or below by light grey at 0 to orange at 1 or above.
-
-    Args:
-        scene: Scene of the bodies.
-        shares: Joint forces relative to their maxima, (nv,); None: the result is empty.
-
-    Returns:
-        By index of the body: (red, green, blue), 0..255.
+    `shares` are joint forces relative to their maxima, (nv,). Of a joint with several
+    coordinates the largest absolute value counts, without NaN; a body with no others is
+    left out.
     """
     largest: dict[int, float] = {}
     for body, share in zip(scene.joint_bodies, () if shares is None else shares,
@@ -108,19 +90,7 @@ def colors_of_bodies(
 
 
 def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
-    """Return the times of the frames of a run, 0, speed / fps, ... [s], (frames,).
-
-    The last one is at most `duration`.
-
-    Args:
-        duration: Duration of the run, >= 0 [s].
-        fps: Frames per second of the film.
-        speed: Speed of the film relative to real time.
-
-    Raises:
-        SettingError: fps or speed is not finite and positive, or there are more than
-            2000 frames.
-    """
+    """Return the times of a run's frames, 0, speed / fps, ... up to `duration` [s]."""
     for name, value in (("fps", fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0):
             raise SettingError(f"{name} {value}; valid: finite and > 0", name)
@@ -141,17 +111,10 @@ def pictures(
     width: int = 640,
     height: int = 480,
 ) -> Iterator[np.ndarray]:
-    """Yield the pictures (height, width, 3) uint8 of a run at some times.
+    """Yield the pictures (height, width, 3) uint8 of a run at some times [s].
 
-    The camera sees the scene at up to 40 of these times, and does not move.
-
-    Args:
-        replay: Run.
-        times: Times since its start, one or more, flat [s]; before and after the run
-            its first and last state are drawn.
-        torque_colors: Whether bodies have the colours of their joint forces; no effect
-            if these are not known.
-        width, height: Size of a picture [pixels].
+    The camera sees the scene at up to 40 of these times, and does not move. Before and
+    after the run its first and last state are drawn.
     """
     states = np.array([replay.state(float(t)) for t in times])
     chosen = states[np.unique(np.linspace(0, len(states) - 1, 40).astype(int))]
@@ -212,17 +175,7 @@ def write_film(
 
 
 def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
-    """Write the picture of a state as PNG, 640 x 480 pixels.
-
-    Args:
-        scene: Scene.
-        path: File that ends with .png, in capitals, too; an existing file is replaced.
-        state: State of the scene, flat.
-
-    Raises:
-        UnsupportedError: Pillow is not installed.
-        SettingError: The file cannot be written, or has another extension.
-    """
+    """Write the picture of a state as PNG, 640 x 480 pixels; a file is replaced."""
     file = Path(path)
     if file.suffix.lower() != ".png":
         message = f"picture '{path}'; valid: a file that ends with .png"
@@ -233,23 +186,13 @@ def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> No
 
 
 def check_film(path: str | Path) -> None:
-    """Check the path of a film, before time is spent on it.
-
-    Raises:
-        SettingError: It does not end with .gif or .GIF, its folder does not exist, or
-            it is a folder.
-        UnsupportedError: Pillow is not installed.
-    """
+    """Check the path of a film, and Pillow, before time is spent on it."""
     check_file_name(path, [".gif", ".GIF"], "film", "film")
     pillow()
 
 
 def pillow() -> Any:
-    """Return the module Image of Pillow.
-
-    Raises:
-        UnsupportedError: It is not installed; says how to install it.
-    """
+    """Return the module Image of Pillow; UnsupportedError says how to install it."""
     try:
         from PIL import Image
     except ImportError as error:

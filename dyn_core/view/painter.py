@@ -23,12 +23,7 @@ CHUNK = 1_000_000  # subpixels of the boxes of triangles that are drawn at once
 
 
 class Drawn(NamedTuple):
-    """A surface in the world.
-
-    Attributes:
-        triangles: Surface [m].
-        color: Red, green, blue, 0..255.
-    """
+    """A surface in the world [m] and its colour, red, green, blue, 0..255."""
 
     triangles: Triangles
     color: tuple[int, int, int]
@@ -88,9 +83,7 @@ class _Lens:
 class Painter:
     """A renderer of surfaces; the floor and the sky are computed only once.
 
-    Args:
-        camera: Camera; it must not look straight up or down.
-        width, height: Size of a picture [pixels].
+    The camera must not look straight up or down.
     """
 
     def __init__(self, camera: Camera, width: int = 640, height: int = 480) -> None:
@@ -105,12 +98,8 @@ class Painter:
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
         """Return a picture of surfaces, floor and shadows, (height, width, 3) uint8.
 
-        Floor and shadows are drawn only if the camera is above the floor; what is
-        behind the floor is hidden in any case. Triangles with a corner behind the
-        camera are not drawn.
-
-        Args:
-            surfaces: Triangles in world axes [m], with colours 0..255.
+        Floor and shadows are drawn only from above it; what is behind the floor is
+        hidden in any case. Triangles with a corner behind the camera are not drawn.
         """
         lens = self._lens
         points, colors, faces = _gathered(surfaces)
@@ -292,11 +281,7 @@ def _ground(
 
 
 def grid_step(size: float) -> float:
-    """Return the length of a grid cell [m]: 1, 2 or 5 times a power of ten.
-
-    It is the largest such length up to a sixth of `size`, the length of the scene [m],
-    which must be positive.
-    """
+    """Return the largest 1, 2 or 5 times a power of ten up to a sixth of `size` [m]."""
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
     # 1 + 1e-9: despite rounding, e.g. of the power of ten
@@ -305,15 +290,7 @@ def grid_step(size: float) -> float:
 
 
 def simplified(triangles: Triangles, cell: float) -> Triangles:
-    """Return a surface with all corners in a cell merged into their mean.
-
-    Triangles with two corners in one cell are dropped. A surface without triangles is
-    returned unchanged.
-
-    Args:
-        triangles: Surface.
-        cell: Side of a cubic cell, > 0 [m].
-    """
+    """Return a surface with all corners in a cubic cell [m] merged into their mean."""
     if not len(triangles.faces):
         return triangles
     keys = np.floor(triangles.vertices / cell).astype(np.int64)

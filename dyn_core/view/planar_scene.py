@@ -24,19 +24,9 @@ class PlanarScene(VisualScene):
     """Rods between points; a state has the coordinates x, y of all points, (2 n,) [m].
 
     x and y of a state are x and z of the world. Body 0 is the ground, body k the rod
-    from point k - 1 to point k, body n the first point.
-
-    Args:
-        name: Name of the system.
-        start: Initial points, (n, 2) [m].
-        cart: Whether the first point is a cart.
-        ground: Half-planes of the ground.
-        masses: Masses of the n points [kg]; None: not known.
-
-    Attributes:
-        lengths: Lengths of the rods, (n - 1,) [m].
-        size: Their sum, at least 1e-3 [m].
-        count: Number n of points.
+    from point k - 1 to point k, body n the first point, a cart if `cart` is true.
+    `masses` are of the n points [kg], `lengths` (n - 1,) of the rods [m], `size` is
+    their sum, at least 1e-3 m.
     """
 
     toward = (0.12, -1.0, 0.16)
@@ -120,10 +110,7 @@ class PlanarScene(VisualScene):
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return a copy of the initial state, since there are no sliders.
-
-        Arguments are ignored.
-        """
+        """Return a copy of the initial state, since there are no sliders."""
         return self.start()
 
     def values(self, state: np.ndarray) -> np.ndarray:
@@ -133,12 +120,9 @@ class PlanarScene(VisualScene):
     def poses(self, states: np.ndarray) -> np.ndarray:
         """Return the poses of ground, rods and first point, (..., n + 1, 4, 4).
 
-        The ground has the identity, and the first point no rotation. The origin of a
-        rod is its first point, and its x axis points along the rod; if the points of a
-        rod coincide, its x and z axes are zero.
-
-        Args:
-            states: States, (..., 2 n); their width is not checked.
+        The origin of a rod is its first point, and its x axis points along the rod; its
+        x and z axes are zero if its points coincide. Ground and first point have no
+        rotation.
         """
         flat = np.asarray(states, float)
         points = flat.reshape(*flat.shape[:-1], -1, 2)
@@ -155,21 +139,11 @@ class PlanarScene(VisualScene):
         return poses
 
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at a share, 0..1, of the straight line from a to b.
-
-        All are (2 n,).
-        """
+        """Return the state at a share, 0..1, of the straight line from a to b."""
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of the points' masses in the world, (3,) [m].
-
-        None if masses are unknown or their sum is not positive, or there is only one
-        point.
-
-        Args:
-            poses: Poses of one state: ground, rods, first point, (n + 1, 4, 4).
-        """
+        """Return the centre of the masses in the world, (3,) [m]; None if not known."""
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None
         places = poses[1 : self.count, :3, 3]
@@ -192,11 +166,7 @@ class ChainScene(PlanarScene):
     """A planar chain, with sliders for what moves: joint 0, if it can, and the angles.
 
     Joint 0 has two sliders, x and y, if it is free, one along its line, and none if it
-    is fixed. A state has the positions x, y of all n joints, (2 n,) [m].
-
-    Args:
-        chain: Planar chain.
-        start: Initial state; None: joint 0 at the origin, and all angles zero.
+    is fixed. `start` None: joint 0 at the origin, and all angles zero.
     """
 
     def __init__(self, chain: ChainModel, start: ChainState | None = None) -> None:
@@ -237,14 +207,8 @@ class ChainScene(PlanarScene):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the positions of the joints, (2 n,) [m].
 
-        Args:
-            values: Values of the sliders, also beyond their ranges: of joint 0 [m],
-                then the angles [rad]: of link 0 from the x axis, of each other link
-                from the previous one.
-            moved: Ignored.
-
-        Raises:
-            ShapeError: There are not as many values as sliders.
+        `values` are of joint 0 [m], then the angles [rad]: of link 0 from the x axis,
+        of each other link from the previous one.
         """
         count = len(self._ways)
         place, theta = np.split(np.asarray(values, float), [count])
@@ -255,11 +219,7 @@ class ChainScene(PlanarScene):
         return from_angles(self.chain, x0, (0.0, 0.0), theta, rates).x.ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the sliders' values at a state: of joint 0 [m], angles [rad].
-
-        They are in the order of the method `state`. Unless the state has
-        2 n entries, it raises ShapeError, for an odd number ValueError.
-        """
+        """Return the sliders' values at a state, in the order of the method `state`."""
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(
             self.chain, ChainState(points, np.zeros_like(points))
@@ -272,12 +232,6 @@ class ObjectScene(PlanarScene):
 
     `values` returns the coordinates last passed to `state`, as a state of points does
     not determine them.
-
-    Args:
-        system: Planar object that can be converted to a chain.
-
-    Raises:
-        ModelError: It has no rods.
     """
 
     def __init__(self, system: PlanarObject) -> None:
@@ -309,11 +263,7 @@ class ObjectScene(PlanarScene):
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return x, y of joint 0 and of the end of each rod, by row [m], at q (nq,).
-
-        Raises ShapeError if they are not nq, ValueError or TypeError if one is not a
-        number.
-        """
+        """Return x, y of joint 0 and of the end of each rod, by row [m], at q (nq,)."""
         numbers = [float(x) for x in q]
         x0, v0, theta, rates = self.system.chain_state(numbers, [0.0] * len(numbers))
         return from_angles(self.object_chain, x0, v0, theta, rates).x
@@ -321,39 +271,22 @@ class ObjectScene(PlanarScene):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return x, y of joint 0, then of the end of each rod in turn, flat [m].
 
-        The coordinates are stored for the method `values`; an array of floats is not
-        copied.
-
-        Args:
-            values: Coordinates q, (nq,) [m | rad].
-            moved: Ignored.
-
-        Raises:
-            ShapeError: They are not nq; nothing is stored then.
-            ValueError, TypeError: One is not a number; nothing is stored then.
+        The coordinates are stored for `values`; an array of floats is not copied.
         """
         state = self.points(values).ravel()
         self._coordinates = np.asarray(values, float)
         return state
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates last passed to the method `state`, (nq,), no copy.
-
-        They are zero before its first call. The argument is ignored.
-        """
+        """Return the coordinates last passed to the method `state`, (nq,), no copy."""
         return self._coordinates
 
 
 def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.ndarray]]:
-    """Return the scene of a task, and a function of the task's states.
+    """Return the scene of a task, starting in `state`, and a function.
 
-    Args:
-        task: Planar task.
-        state: State of the task that the scene starts in, (ns,).
-
-    Returns:
-        The scene; and a function that returns the scene's state, x and y of each point
-        in turn, of a task's state (ns,).
+    It returns the scene's state, x and y of each point in turn, of a state of the task
+    (ns,).
     """
     ground = getattr(task.system, "ground", ())
     scene = PlanarScene(task.name, task.points(state), task.cart, ground)

@@ -167,23 +167,10 @@ def of_arrays(
 ) -> Replay:
     """Return the replay of a robot's positions.
 
-    A DynWarning is issued for positions that look like degrees.
-
     The curves are the positions of joints with one coordinate that follow no other
     joint, and the joint forces, except all-zero columns of joints without a motor.
-
-    Args:
-        model: Robot.
-        t: Times, (rows,) [s].
-        q: Positions, (rows, nq).
-        tau: Joint forces, (rows, nv); None: not known.
-        contacts: Function that returns the contact forces of a row's index, (k, 2, 3),
-            as in Replay; None: not known.
-
-    Raises:
-        ShapeError: q or tau does not fit the robot, or has another number of rows than
-            t.
-        SettingError: There are no rows, or times are not finite or decrease.
+    `contacts` returns the contact forces of a row's index, (k, 2, 3), as in Replay. A
+    DynWarning is issued for positions that look like degrees.
     """
     for name, array, width in (("q", q, model.nq), ("tau", tau, model.nv)):
         if array is not None and (array.ndim != 2 or array.shape[1] != width):
@@ -211,23 +198,12 @@ def of_arrays(
 
 
 def of_motion(model: Model, record: MotionRecord) -> Replay:
-    """Return the replay of a recorded motion.
+    """Return the replay of a recorded motion, its columns assigned to joints by name.
 
     Joints that were not recorded, and joints without all of their coordinates, stay at
     their start. The scene has notes about them, and about joints that only the record
     has. If the motion has joint forces, those of these joints, and of joints without
-    recorded forces, are 0; if it has none, `tau` of the replay is None. Its contact
-    forces are those of the record; None if that has none. A DynWarning is issued for
-    positions that look like degrees.
-
-    Args:
-        model: Robot.
-        record: Motion; its columns are assigned to joints by name.
-
-    Raises:
-        SettingError: No joint of the robot was recorded, there are no rows, or times
-            are not finite or decrease.
-        ShapeError: The columns are numbered, and not as many as the robot's.
+    recorded forces, are 0. A DynWarning is issued for positions that look like degrees.
     """
     record, scene = record.named_by(model), RobotScene(model)
     names, forces = coordinates_of(model), record.column_indices("tau")
@@ -275,17 +251,7 @@ def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | Non
 
 
 def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
-    """Return the replay of a planar system, with its points' coordinates as curves.
-
-    Args:
-        scene: Scene of the system.
-        t: Times, not decreasing, (rows,) [s].
-        states: Coordinates x, y of all points, (rows, 2 n) [m].
-
-    Raises:
-        SettingError: There are no rows, or times are not finite or decrease.
-        ShapeError: Times and states differ in number.
-    """
+    """Return the replay of a planar system, its points' coordinates as curves."""
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})
 
@@ -295,15 +261,10 @@ def arrow_ends(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return (start, end) of the arrows of contact forces, (3,) each [m], in the world.
 
-    An arrow starts at the force's point. A force equal to the robot's weight has the
-    length `size`; the maximum is 1.5 times that. Forces of at most a thousandth of the
-    weight are left out, and all forces of scenes without a weight.
-
-    Args:
-        scene: Scene of the forces.
-        size: Length of the arrow of a force equal to the weight [m].
-        forces: k pairs of a point [m] and the force [N] at it, (k, 2, 3); None: no
-            arrows.
+    An arrow starts at the force's point. For the robot's weight it has the length
+    `size` [m], at most 1.5 times that; forces up to a thousandth of it are left out,
+    and all of scenes without a weight. `forces` (k, 2, 3) are pairs of a point [m] and
+    a force [N].
     """
     ends = []
     weight = getattr(scene, "weight", 0.0)

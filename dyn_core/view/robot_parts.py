@@ -34,12 +34,9 @@ from dyn_core.view.solids import Triangles
 
 
 class MeshPiece(NamedTuple):
-    """A part of a mesh file that has one colour.
+    """A part of a mesh file that has one colour, None if the file has none.
 
-    Attributes:
-        triangles: Surface, in m if the file has a unit.
-        color: Colour in the file; None if it has none.
-        flat: Whether its triangles are drawn as flat faces, without smoothing.
+    `triangles` are in m if the file has a unit; `flat`: faces without smoothing.
     """
 
     triangles: Triangles
@@ -48,11 +45,7 @@ class MeshPiece(NamedTuple):
 
 
 def trimesh_module() -> Any:
-    """Return the module trimesh.
-
-    Raises:
-        UnsupportedError: It is not installed; says how to install it.
-    """
+    """Return the module trimesh; UnsupportedError says how to install it."""
     try:
         import trimesh
     except ImportError as error:
@@ -63,16 +56,10 @@ def trimesh_module() -> Any:
 
 
 def read_mesh(path: Path) -> list[MeshPiece]:
-    """Return the pieces of a mesh file, those with triangles.
+    """Return the pieces of a mesh file with triangles, else UnsupportedError.
 
     Corners are in m if the file has a unit, else as in the file. The upward axis of a
     .dae file is ignored.
-
-    Raises:
-        OSError: There is no such file.
-        UnsupportedError: trimesh is not installed, or the file is larger than 100 MB,
-            cannot be read, has no triangles, or has corners that are not finite or
-            beyond 1e9 m.
     """
     trimesh = trimesh_module()
     if path.stat().st_size > SIZE:
@@ -94,11 +81,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
 
 
 def convex_hull(pieces: list[MeshPiece]) -> Triangles:
-    """Return the convex hull of all pieces, one or more, the shape used for contacts.
-
-    Raises:
-        UnsupportedError: They span no volume, or trimesh is not installed.
-    """
+    """Return the convex hull of all pieces; UnsupportedError if they span no volume."""
     points = np.concatenate([piece.triangles.vertices for piece in pieces])
     try:
         check_solid(points)
@@ -154,18 +137,9 @@ def pose_of(X: Transform) -> np.ndarray:
 
 
 class RobotParts:
-    """A factory of the surfaces of a robot.
+    """A factory of the surfaces of a robot; `notes` has sentences about missing ones.
 
-    Surfaces that cannot be made do not raise an error: a sentence is appended to
-    `notes`.
-
-    Args:
-        model: Robot.
-
-    Attributes:
-        model: Robot.
-        notes: Sentences about surfaces that could not be made.
-        size: Approximate reach of the robot [m].
+    `size` is the approximate reach of the robot [m].
     """
 
     def __init__(self, model: Model) -> None:
@@ -180,13 +154,11 @@ class RobotParts:
         return any(item.shape == "mesh" for link in links for item in link.geometry)
 
     def visual(self) -> list[Part]:
-        """Return the visuals of the links.
+        """Return the visuals of the links, or collision shapes where there are none.
 
-        Bodies with mass that have none are named in `notes`. Without any visuals,
-        return the collision shapes. If fewer than half of the bodies have one, return
-        rods between joints, and the collision shapes that span less than half of the
-        robot's size along each axis of their body. Without collision shapes, return
-        rods alone.
+        If fewer than half of the bodies have a collision shape, return rods between
+        joints, and those shapes that span less than half of the robot's size along each
+        axis of their body. Bodies with mass and without visuals are named in `notes`.
         """
         visuals = list(self._visuals())
         if visuals:
@@ -212,17 +184,11 @@ class RobotParts:
         return shapes or list(self.skeleton())
 
     def collision(self) -> list[Part]:
-        """Return the collision shapes, translucent; meshes as their convex hulls.
-
-        Those that cannot be made are left out, with a sentence in `notes`.
-        """
+        """Return the collision shapes, translucent; meshes as their convex hulls."""
         return list(self._collisions(0.55, colors.COLLISION))
 
     def inertia(self) -> list[Part]:
-        """Return translucent homogeneous ellipsoids with the bodies' mass and inertia.
-
-        Bodies without mass are left out.
-        """
+        """Return translucent homogeneous ellipsoids of the bodies' mass and inertia."""
         parts = []
         for i in self.model.bodies:
             axes = principal(self.model, i)
@@ -345,10 +311,9 @@ class RobotParts:
     def skeleton(self) -> Iterator[Part]:
         """Yield rods between joints, drums along axes, boxes for bodies that branch.
 
-        Rods lead to the next joints and to links (_ends). A body with more than two
-        rods and with mass, but not the base, has a box, too. Joints of one coordinate
-        are drums, others balls. Free joints, and the joints NAME.drive that Model.drive
-        adds, are not shown; followers are.
+        A body with more than two rods and with mass, but not the base, has a box.
+        Joints of one coordinate are drums, others balls. Free joints, and the joints
+        NAME.drive that Model.drive adds, are not shown; followers are.
         """
         model, radius = self.model, THICKNESS * self.size
         ends = _ends(model, radius)
@@ -378,14 +343,9 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
 
         x² = (Iy + Iz - Ix) / (2 m),   alike for y and z
 
-    Args:
-        model: Robot.
-        body: Index of the body.
-
-    Returns:
-        The axes as a pose (4, 4) at the centre of mass, in the frame of the body, and
-        (x², y², z²) along them [m²]. These are at least 1e-6 of the largest, and 1e-10
-        m², also for impossible inertias. None if the body has no mass.
+    The axes are a pose (4, 4) at the centre of mass, in the frame of the body. The
+    squares [m²] are at least 1e-6 of the largest, and 1e-10 m², also for impossible
+    inertias. None if the body has no mass.
     """
     inertia = model.I[body]
     m = float(inertia.m)
@@ -406,10 +366,8 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
 def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
     """Return the surface of a primitive about the origin, with its axis along z.
 
-    Args:
-        kind: "box", "sphere", "cylinder"; all others are a capsule.
-        size: Three sides of a box, radius of a sphere, radius and length of a cylinder
-            or capsule [m]; the length is without the caps.
+    `size`: sides of a box, radius of a sphere, radius and length (without caps) else
+    [m].
     """
     if kind == "box":
         return solids.box(size)
@@ -420,10 +378,10 @@ def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
 
 
 def extent(model: Model) -> float:
-    """Return the approximate reach of a robot [m].
+    """Return the approximate reach of a robot [m], 1 if it is zero.
 
-    It is the largest sum of the distances between joints from the base to a body, or
-    the longest rod of the skeleton if longer; 1 if both are zero.
+    It is the largest sum of distances between joints from the base to a body, or the
+    longest rod of the skeleton if longer.
     """
     steps = [float(np.linalg.norm(end)) for body in _ends(model, 0.0) for end in body]
     longest = np.zeros(model.nb + 1)

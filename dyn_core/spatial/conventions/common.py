@@ -37,13 +37,9 @@ def _numbers(x: Any, shape: str, name: str, dtype: type | None) -> np.ndarray:
 def sized(
     x: Any, size: int, name: str = "x", *, dtype: type | None = None
 ) -> np.ndarray:
-    """Return x as an array whose last axis has `size` numbers.
+    """Return x as an array whose last axis has `size` numbers, else ShapeError.
 
     So all coordinates of a robot are refused where those of its free joint are wanted.
-    With None, the dtype stays.
-
-    Raises:
-        ShapeError: The last axis has another size, or text or None; names `name`.
     """
     x = _numbers(x, f"(..., {size})", name, dtype)
     if x.shape[-1:] != (size,):
@@ -62,11 +58,7 @@ def sized_matrix(
     *,
     dtype: type | None = None,
 ) -> np.ndarray:
-    """Return M as an array whose last two axes are `rows` and `columns` numbers long.
-
-    With None, any number of columns is valid, and the dtype stays. Raises ShapeError
-    for another shape, or an array of less than two axes; names `name`.
-    """
+    """Return M as an array (..., rows, columns); ShapeError for another shape."""
     shape = f"(..., {rows}, {columns or 'n'})"
     M = _numbers(M, shape, name, dtype)
     if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):
@@ -89,11 +81,7 @@ def swap_blocks(x: Any) -> np.ndarray:
 def first_columns(free: Any, n: int) -> list[int]:
     """Return the first columns of free joints in a Jacobian of n columns, as a list.
 
-    `free` is an iterable of these columns, such as a mapping with them as keys.
-
-    Raises:
-        ShapeError: `free` is text or one number, an entry is no integer or below 0
-            (columns are not counted from the end), or fewer than six begin at it.
+    `free` has these columns, such as a mapping's keys; six must begin at each.
     """
     if not isinstance(free, Iterable) or isinstance(free, str):
         raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
@@ -126,10 +114,7 @@ def swap_matrix(M: Any) -> np.ndarray:
 
 
 def joined(*parts: np.ndarray) -> np.ndarray:
-    """Return arrays (..., k) joined along the last axis, (..., sum of k).
-
-    Batches broadcast, else ValueError. Lists are not converted.
-    """
+    """Return arrays (..., k) joined along the last axis; batches broadcast."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
     wide = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
     return np.concatenate(wide, axis=-1)
@@ -265,10 +250,7 @@ def pose_of_parts(R: Any, p: Any) -> np.ndarray:
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return [R x_1; R x_2], (..., 6), of the halves of x (..., 6), R (..., 3, 3).
-
-    Sizes are not checked.
-    """
+    """Return [R x_1; R x_2], (..., 6), of the halves of x (..., 6), R (..., 3, 3)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
@@ -280,10 +262,7 @@ def transposed(M: Any) -> np.ndarray:
 
 
 def skews(r: Any) -> np.ndarray:
-    """Return the matrices (..., 3, 3) of cross products r x v by vectors r (..., 3).
-
-    Raises ShapeError if the last axis has not three numbers.
-    """
+    """Return the matrices (..., 3, 3) of cross products r x v by vectors r (..., 3)."""
     x, y, z = np.moveaxis(sized(r, 3, "r", dtype=float), -1, 0)
     o = np.zeros_like(x)
     rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
@@ -331,22 +310,13 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return the entries of matrices M (..., 3, 3) that `order` names, (..., k).
-
-    `order` has k names such as xy: the row's axis, then the column's. Another letter
-    raises ValueError.
-    """
+    """Return entries (..., k) of M (..., 3, 3) named such as xy, row's axis first."""
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
 
 
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return symmetric matrices (..., 3, 3) of their entries (..., k).
-
-    `order` has their k names in turn, by two axes: xy and yx are the same entry. An
-    entry of the matrix without a name is zero. Another letter raises ValueError,
-    another number of entries ShapeError.
-    """
+    """Return symmetric (..., 3, 3) of entries (..., k) named xy or yx; others are 0."""
     entries = sized(np.asarray(entries, float), len(order), "entries")
     out = np.zeros((*entries.shape[:-1], 3, 3))
     for k, name in enumerate(order):

@@ -85,10 +85,6 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 def body_of_matrix(M: Any) -> RigidInertia:
     """Return the checked inertia of a body from its 6x6 matrix.
 
-    Raises ModelError if it is not physical or has not the structure of a rigid body, as
-    RigidInertia.of_matrix checks it; ShapeError or NonFiniteError for another shape or
-    an entry that is not finite.
-
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     return checked(RigidInertia.of_matrix(single("M", M, 6, 6)))
@@ -96,9 +92,6 @@ def body_of_matrix(M: Any) -> RigidInertia:
 
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a mass m [kg] at the point c, 3 [m].
-
-    Raises ModelError for a negative mass, ShapeError or NonFiniteError for other
-    invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -110,13 +103,7 @@ def cuboid(
 ) -> RigidInertia:
     """Return the inertia of a solid cuboid along the axes: Ixx = m (y² + z²)/12, ...
 
-    Args:
-        m: Mass [kg].
-        sides: Lengths along x, y, z, each >= 0 [m].
-        c: Its centre, 3 [m].
-
-    Raises ModelError for negative lengths or mass, ShapeError or NonFiniteError for
-    other invalid values.
+    `sides` are its lengths along x, y, z, c is its centre [m].
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -147,14 +134,6 @@ def cylinder(
 
 def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a solid sphere: 2 m r²/5 about each axis through c.
-
-    Args:
-        m: Mass [kg].
-        radius: Its radius, >= 0 [m].
-        c: Its centre, 3 [m].
-
-    Raises ModelError for a negative radius or mass, ShapeError or NonFiniteError for
-    other invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -212,16 +191,10 @@ def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Forc
 
 
 def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
-    """Return the wrench [x x f; f] about the origin, without label, of a force at x.
+    """Return the wrench [x x f; f] about the origin, without label, of a force f at x.
 
     With the transform X from the base to a body, `X @ force_at_point(f, x)` is the
     force on the body in its coordinates, for f and x in base coordinates.
-
-    Args:
-        f: Force, 3 [N].
-        x: Point at which it acts, 3 [m].
-
-    Raises ShapeError or NonFiniteError for invalid values.
 
     Source: KIM-1.5.
     """

@@ -89,9 +89,7 @@ def from_screw(screw: Screw, space: type[Spatial]) -> Any:
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
 
-    It is the inverse of to_screw; a screw without point is a pure v or n, one without
-    direction is zero. A multiple has the same line and pitch, and a multiple of the
-    magnitude. The screw is not checked; a `space` other than Motion counts as Force.
+    It is the inverse of to_screw; a screw without point is a pure v or n.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
     """

@@ -52,12 +52,9 @@ class Body:
 class HingedPair:
     """Two bodies, the hinge between them and the load on body 1.
 
-    Attributes:
-        body1, body2: The bodies.
-        P: A point of the hinge's axis, 3 [m].
-        s: Direction of the axis, 3; a unit vector for two_body_3d.
-        f: Force on body 1 through its centre of mass C1, 3 [N].
-        n: Couple on body 1, 3 [N·m].
+    P is a point of the hinge's axis [m], s its direction (a unit vector for
+    two_body_3d). f [N] acts on body 1 through its centre of mass C1, with the couple n
+    [N·m].
     """
 
     body1: Body
@@ -68,32 +65,21 @@ class HingedPair:
     n: np.ndarray
 
     def axis(self) -> Motion:
-        """Return the motion of the hinge at unit rate, at the origin; s is normalised.
-
-        It is the motion of body 2 relative to body 1. Raises ValueError if s is zero,
-        ShapeError or NonFiniteError if s or P is not three finite numbers.
-        """
+        """Return the motion of body 2 relative to body 1, at the origin, of rate 1."""
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
-        """Return the load as one spatial force at the origin, [C1 x f + n; f].
-
-        That its numbers are finite is not checked.
-        """
+        """Return the load as one spatial force at the origin, [C1 x f + n; f]."""
         moment = np.cross(self.body1.C, self.f) + self.n
         return Force(moment.tolist(), self.f.tolist())
 
 
 @dataclass(frozen=True)
 class Answer3D:
-    """Solution by 3-D vectors.
+    """Solution by 3-D vectors: [f; n] = matrix [a1; wd1], matrix = [[A, B], [B.T, D]].
 
-    Attributes:
-        a1: Acceleration of C1, the centre of mass of body 1, 3 [m/s²].
-        wd1: Angular acceleration of body 1, 3 [rad/s²].
-        alpha: Angular acceleration of body 2 relative to body 1 about the hinge
-            [rad/s²].
-        matrix: [[A, B], [B.T, D]], 6x6: [f; n] = matrix [a1; wd1].
+    a1 is the acceleration of C1, the centre of mass of body 1, wd1 its angular one,
+    alpha that of body 2 relative to body 1 about the hinge.
     """
 
     a1: np.ndarray
@@ -106,11 +92,8 @@ class Answer3D:
 class Answer:
     """Solution by spatial vectors, all about the origin.
 
-    Attributes:
-        a1, a2: Spatial accelerations of the bodies.
-        qdd: Acceleration of body 2 relative to body 1 about the hinge [rad/s²].
-        f_J: Force that body 1 transmits to body 2 through the hinge.
-        IA: Articulated-body inertia of body 1, 6x6; None if it was not computed.
+    qdd is the acceleration of body 2 relative to body 1 about the hinge, f_J the force
+    that body 1 transmits to body 2, IA the articulated-body inertia of body 1, 6x6.
     """
 
     a1: Motion
@@ -331,9 +314,8 @@ def two_body_kkt(
 def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
     """Return Answer3D.matrix, 6x6, of the articulated-body inertia IA of body 1.
 
-    IA (6x6, about the origin) is shifted to the centre of mass C1 of `case`, and its
-    blocks are swapped. This is a congruence: if IA is symmetric positive definite, so
-    is the result.
+    IA, about the origin, is shifted to C1 and its blocks are swapped: a congruence,
+    which keeps it symmetric positive definite.
 
     Source: GUIDE (S27); SV-10.3.
     """

@@ -113,9 +113,7 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
 def observe_walk(rows: RobotRows) -> np.ndarray:
     """Return the observation of walking, (n, 48): `observe`, then a clock.
 
-    The 46 numbers of `observe` are height, vertical (3), velocities (6), joint angles
-    (12), their rates / 10 (12), last action (12). The clock is the sine, then the
-    cosine, of 2 pi times 2 Hz (RHYTHM) times the time in the episode.
+    It is the sine, then the cosine, of 2 pi times 2 Hz (RHYTHM) times the time.
     """
     angle = 2 * np.pi * RHYTHM * rows.time
     clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -125,12 +123,8 @@ def observe_walk(rows: RobotRows) -> np.ndarray:
 def reward_walk(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
     """Return 0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a² by row, (n,).
 
-    v is the trunk's velocity in the world, w_z its rate about its own z axis.
-
-    Args:
-        before: Not used.
-        action: Clipped actions a, (n, 12).
-        after: Rows after the step.
+    v is the trunk's velocity in the world, w_z its rate about its own z axis, a the
+    clipped actions, (n, 12).
     """
     speed = velocity(after)
     forward = np.minimum(speed[:, 0], 1.0) - np.abs(speed[:, 1])
@@ -196,25 +190,15 @@ def push(rows: RobotRows) -> np.ndarray:
 
 
 def observe_stand(rows: RobotRows) -> np.ndarray:
-    """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m].
-
-    The 46 numbers of `observe` are height, vertical (3), velocities (6), joint angles
-    (12), their rates / 10 (12), last action (12). x and y are of the trunk's origin in
-    the world.
-    """
+    """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m]."""
     return np.concatenate([observe(rows), rows.q[:, :2]], axis=1)
 
 
 def reward_stand(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
     """Return exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a² by row, (n,).
 
-    p is the trunk's horizontal position, u its vertical axis, v its linear velocity
-    (3), all in the world.
-
-    Args:
-        before: Not used.
-        action: Clipped actions a, (n, 12).
-        after: Rows after the step.
+    p is the trunk's horizontal position, u its vertical axis, v its linear velocity,
+    all in the world, a the clipped actions, (n, 12).
     """
     away = (after.q[:, :2] ** 2).sum(axis=1)
     tilt = 1.0 - up(after)[:, 2]

@@ -31,18 +31,12 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def way(rows: RobotRows) -> np.ndarray:
-    """Return the vector from the hand to the goal in world axes, (n, 3) [m].
-
-    The hand is the origin of the last link.
-    """
+    """Return the world vector from hand (last link's origin) to goal, (n, 3) [m]."""
     return rows.memory - rows.place(-1)
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return observations (n, 17): q (7), qd (7), vector from hand to goal (3).
-
-    They are in rad, rad/s and m; the vector is in world axes.
-    """
+    """Return q (7), qd (7), world vector from hand to goal (3), together (n, 17)."""
     return np.concatenate([rows.q, rows.qd, way(rows)], axis=1)
 
 

@@ -44,13 +44,7 @@ ALIKE = 1e-4  # weight of comparisons between two solutions of one solver
 
 
 def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayout:
-    """Return a random layout of a few blocks.
-
-    Args:
-        seed: Seed of the random numbers.
-        size: Number of blocks, below 2 as 2; one fewer without friction.
-        friction: Whether contacts are among them; then the first block is one.
-    """
+    """Return a random layout of a few blocks; with friction, the first is a contact."""
     rng = np.random.default_rng(seed)
     kinds_known = ["bilateral", "unilateral", "box"]
     if friction:
@@ -63,10 +57,8 @@ def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayo
 class LayoutTrial(SystemCase):
     """One solver on one layout and engine, with one random problem.
 
-    Attributes:
-        model: ConstraintLayout of m rows and k friction coefficients.
-        inputs: Inputs by name of the Port: G (m, m), b, lo, hi, compliance (zero), warm
-            (zero) (m,) and mu (k,).
+    `model` has m rows and k friction coefficients; `inputs` by Port: G (m, m), b, lo,
+    hi, compliance (zero), warm (zero) (m,) and mu (k,).
     """
 
     inputs: dict[str, np.ndarray] = field(init=False)
@@ -89,10 +81,7 @@ class LayoutTrial(SystemCase):
         }
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return the inputs of a new random problem, in the order of the Ports.
-
-        `inputs` is unchanged.
-        """
+        """Return the inputs of a new random problem, in the order of the Ports."""
         drawn = self._draw()
         return [drawn[port.name] for port in program.inputs]
 
@@ -119,10 +108,7 @@ def velocities_are_answers(case: LayoutTrial) -> Pairs:
 
 
 def converged_means_solved(case: LayoutTrial) -> Pairs:
-    """Status 0 means that the residual of the solver's law is at most 1e-5
-
-    Four random problems, which replace case.inputs.
-    """
+    """Status 0 means that the residual of the solver's law is at most 1e-5"""
     for _ in range(4):
         case.inputs = case._draw()
         result = case.solve()
@@ -130,11 +116,7 @@ def converged_means_solved(case: LayoutTrial) -> Pairs:
 
 
 def impulses_take_energy(case: LayoutTrial) -> Pairs:
-    """impulse . (velocity + b) <= 1e-5 if the status is 0, as lo < 0 < hi
-
-    The problem is case.inputs. Another status is not checked: then the only pair is
-    (0, 0).
-    """
+    """impulse . (velocity + b) <= 1e-5 if the status is 0, as lo < 0 < hi"""
     result = case.solve()
     if result.status == 0:
         gained = result.impulse @ (result.velocity + case.inputs["b"])
@@ -143,11 +125,7 @@ def impulses_take_energy(case: LayoutTrial) -> Pairs:
 
 
 def problems_scale(case: LayoutTrial) -> Pairs:
-    """(G, c b, c lo, c hi) gives c times the velocity, for c = 3
-
-    Compared with weight 1e-4. If one of both solutions has not converged, the pair is
-    of zeros.
-    """
+    """(G, c b, c lo, c hi) gives c times the velocity, for c = 3"""
     one = case.solve()
     inputs = {key: 3.0 * case.inputs[key] for key in ("b", "lo", "hi")}
     three = case.solve(**inputs)
@@ -156,10 +134,7 @@ def problems_scale(case: LayoutTrial) -> Pairs:
 
 
 def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
-    """b inside all laws:  impulse = 0, compared with weight 1e-5
-
-    b is 1 in rows of unilateral blocks and in the first row of contacts, else 0.
-    """
+    """b inside all laws:  impulse = 0, compared with weight 1e-5"""
     b = np.zeros(case.model.m)
     for block in case.model.blocks:
         if block.kind in ("unilateral", "contact"):
@@ -173,10 +148,8 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
 def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
     """Return a copy of the case with a smooth ball at its last link, and step options.
 
-    The options are a floor as `world`, and erp = 1; the ball is without friction, and
-    the robot's only collision shape. Ball and floor overlap by 0.1 mm at case.q, so
-    that a step has a contact, from rest, too. The case is unchanged; the copy shares
-    its rng.
+    The ball, without friction, is the only shape. It overlaps by 0.1 mm at case.q with
+    the options' floor, so that a step has a contact, from rest, too. rng is shared.
     """
     model = case.model
     ball = Sphere(Transform.identity(), 0.05)
@@ -199,9 +172,8 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 def far_contacts_do_nothing(case: Case) -> Pairs:
     """Far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change
 
-    The sum is in the axes at the start of the step. q_next is q moved at this velocity,
-    qd_next the velocity in the axes at the end; impulses are zero. The solver
-    moreau_jean has FD and the axes at the midpoint of the step.
+    The sum is in the axes at the start, qd_next in those at the end of the step;
+    moreau_jean has FD and the axes at the midpoint.
     """
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
@@ -246,12 +218,11 @@ def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
 def contact_steps_obey_newton(case: Case) -> Pairs:
     """A smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda
 
-    The step starts at rest, with joint forces; qd_free is its end with the floor far
-    away, both velocities in the axes at the start. J_n is the gap's derivative by
-    differences, lambda the normal impulse, which must be >= 0; friction impulses are
-    zero, and a gap that touches does not become negative. The equation has weight 1e-3.
-    The only pair is (0, 0) if the step has no contacts, or no joint moves the ball off
-    the floor.
+    The step starts at rest; qd_free is its end with the floor far away, both velocities
+    in the axes at the start. J_n is the gap's derivative, lambda >= 0 the normal
+    impulse; friction impulses are zero, and a gap that touches does not become
+    negative. The pair is (0, 0) without contacts, or if no joint moves the ball off the
+    floor.
     """
     case, choices = with_ball(case)
     dt, program = 5e-3, case.program(**choices)
@@ -291,10 +262,9 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
 def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
 
-    p are gravity and the last link's com. Of x_next qd_next is compared. Near: the ball
-    touches the floor; not_differentiable may be true, as where no joint moves it off,
-    and then nothing more is compared. Far from the floor it must be false, and dx_dmu
-    zero.
+    p are gravity and the last link's com; of x_next qd_next is compared. Near the floor
+    not_differentiable may be true: then nothing more is compared. Far from it it must
+    be false, and dx_dmu zero.
     """
     case, near = with_ball(case)
     far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}
@@ -353,8 +323,7 @@ SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
 def factors_are_those_of_inertia(case: Case) -> Pairs:
     """L.T L = H without joint friction, with L from the packed output `factor`
 
-    It holds the inverses of L's diagonal, then its entries (k, i) in the order of
-    `above`; places are those of the Structure.
+    It holds the inverses of L's diagonal, then its entries (k, i) as in `above`.
     """
     tables, n = structure(case.model), case.model.nv
     packed = case.program()(case.q, case.qd, case.qdd, STEP).factor
@@ -367,10 +336,7 @@ def factors_are_those_of_inertia(case: Case) -> Pairs:
 
 
 def columns_are_body_jacobians(case: Case) -> Pairs:
-    """v_i = sum of the columns on the path of body i times qd, with v_i = J_i qd
-
-    Rotations and positions of `poses` equal those of body_jacobians.
-    """
+    """v_i = sum of the columns on the path of body i times qd, with v_i = J_i qd"""
     tables = structure(case.model)
     terms = case.program()(case.q, case.qd, case.qdd, STEP)
     poses, J = case.other("body_jacobians")(case.q)
@@ -383,10 +349,7 @@ def columns_are_body_jacobians(case: Case) -> Pairs:
 
 
 def free_steps_are_forward_dynamics(case: Case) -> Pairs:
-    """free = qd + dt (FD(q, qd, tau) + w x v) + gyroscopic change
-
-    w x v is the change of axes of floating joints, `turning`.
-    """
+    """free = qd + dt (FD(q, qd, tau) + w x v) + gyroscopic change,  w x v: `turning`"""
     free = case.program()(case.q, case.qd, case.qdd, STEP).free
     qdd = case.other("aba")(case.q, case.qd, case.qdd)
     H, C = case.other("crba")(case.q), case.other("bias")(case.q, case.qd)
@@ -395,11 +358,7 @@ def free_steps_are_forward_dynamics(case: Case) -> Pairs:
 
 
 def rows_are_rates_of_gaps(case: Case) -> Pairs:
-    """rows qd = d gaps/dt;  the last rows and gaps are the A and f of loop_constraints
-
-    The outputs `rows` and `gaps` are of limits of ball joints, then of loops and
-    couplings, such as a rod; contacts have none. Checked without and with a rod.
-    """
+    """rows qd = d gaps/dt;  the last rows and gaps are A and f of loop_constraints"""
     for robot in (case, with_rod(case)):
         program = robot.program()
 
@@ -429,8 +388,7 @@ def moved_states_come_back(case: Case) -> Pairs:
 def corrections_leave_velocities(case: Case) -> Pairs:
     """R_next u_next = R u  of joints with quaternions,  q_next = q (+) dt (u + c)
 
-    u is the velocity before the move. c, a random input `correction`, changes the
-    position only; other joints keep u.
+    u is the velocity before the move; c, `correction`, changes the position only.
     """
     correction = np.random.default_rng(1).normal(size=case.model.nv)
     program = case.program(inputs=["correction"])
@@ -455,9 +413,8 @@ def corrections_leave_velocities(case: Case) -> Pairs:
 def term_slopes_are_those_of_terms(case: Case) -> Pairs:
     """inertia (dfree - dchange) = by_q dq + by_qd dqd + dt dtau,  dv_i of columns
 
-    dchange is the change that the outputs change_q, change_qd and change_tau describe.
-    dv_i is the change of a body's velocity with the position, by `rates` at the
-    velocity `free` and by `rates_before` at qd. The output `inertia` equals H.
+    dchange is what change_q, change_qd and change_tau describe, dv_i the change of a
+    body's velocity with q, by `rates` at `free` and by `rates_before` at qd.
     """
     terms, tables = case.other("contact_terms"), structure(case.model)
     coordinate = tables.coordinate[tables.column_place]
@@ -486,11 +443,7 @@ def term_slopes_are_those_of_terms(case: Case) -> Pairs:
 
 
 def moved_slopes_are_those_of_moved_states(case: Case) -> Pairs:
-    """dx_next = by_q dq + by_u du + by_correction dc
-
-    dx_next is the displacement of q_next and the change of qd_next, (2 nv,), by
-    differences.
-    """
+    """dx_next = by_q dq + by_u du + by_correction dc,  by differences"""
     moved = case.other("moved_state", inputs=["correction"])
     state = case.q, case.qd, STEP, case.qdd
     start, slopes = moved(*state), case.program()(*state)

@@ -53,10 +53,7 @@ def momentum_obeys_newton(case: Case) -> Pairs:
 
 
 def coriolis_force_is_half_of_the_rate_of_H(case: Case) -> Pairs:
-    """qd . (beta + g) = qd.T (dH/dt) qd / 2 = qd . c,  as dH/dt - 2 C is skew
-
-    beta is the same for -qd. c is the Coriolis force, C the Coriolis matrix.
-    """
+    """qd . (beta + g) = qd.T (dH/dt) qd / 2 = qd . c,  as dH/dt - 2 C is skew"""
     _, beta = _sample(case, case.q, case.qd)
     transposed = beta + case.other("gravity")(case.q)
     c = case.other("coriolis")(case.q, case.qd)
@@ -68,10 +65,7 @@ def coriolis_force_is_half_of_the_rate_of_H(case: Case) -> Pairs:
 
 
 def r_lags_by_its_gain(case: Case) -> Pairs:
-    """(1 + K dt) r_next = r + K (p_next - p - dt (tau + (beta + beta_next) / 2))
-
-    r is the observed force, K its gain; K = 0 leaves r unchanged.
-    """
+    """(1 + K dt) r_next = r + K (p_next - p - dt (tau + (beta + beta_next) / 2))"""
     tau, r, p, beta = case.rng.normal(size=(4, case.model.nv))
     gain = case.rng.uniform(1, 100, case.model.nv)
     state = r, p, beta
@@ -83,10 +77,7 @@ def r_lags_by_its_gain(case: Case) -> Pairs:
 
 
 def friction_and_springs_brake_the_momentum(case: Case) -> Pairs:
-    """joint_friction=True and joint_springs=True take from beta what they add to C
-
-    Each is checked alone; C is the bias force at q and qd.
-    """
+    """joint_friction=True and joint_springs=True take from beta what they add to C"""
     _, free = _sample(case, case.q, case.qd)
     for choice in ({"joint_friction": True}, {"joint_springs": True}):
         bare = case.other("bias")(case.q, case.qd)
@@ -160,10 +151,7 @@ def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -
 
 
 def exact_efforts_show_the_payload(case: Case) -> Pairs:
-    """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data
-
-    Compared in one random state, with joint friction and springs.
-    """
+    """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data"""
     choices = {"joint_friction": True, "joint_springs": True}
     motion = _RandomMotion(case, **choices)
     payload = _estimate(case, motion, EXACT, **choices)[2].payload
@@ -173,10 +161,7 @@ def exact_efforts_show_the_payload(case: Case) -> Pairs:
 
 
 def the_first_cycle_shows_nothing(case: Case) -> Pairs:
-    """payload = 0, covariance = diag(prior² + drift² dt), after the first call
-
-    used, changed and mismatch are 0. The drift is 1 and dt is 0.1.
-    """
+    """payload = 0, covariance = diag(prior² + drift² dt), after the first call"""
     program, nv = case.program(), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
     prior, noise = case.rng.uniform(1, 2, 10), np.ones(nv)
@@ -188,10 +173,7 @@ def the_first_cycle_shows_nothing(case: Case) -> Pairs:
 
 
 def covariances_shrink_with_data(case: Case) -> Pairs:
-    """covariance = covariance.T, 0 <= covariance <= diag(prior²), for drift 0
-
-    Matrices are compared by the eigenvalues of their difference.
-    """
+    """covariance = covariance.T, 0 <= covariance <= diag(prior²), for drift 0"""
     covariance = _estimate(case, _RandomMotion(case), 0.1)[2].covariance
     least = np.linalg.eigvalsh(covariance)[0]
     most = np.linalg.eigvalsh(covariance - 9.0 * np.eye(10))[-1]
@@ -200,10 +182,7 @@ def covariances_shrink_with_data(case: Case) -> Pairs:
 
 
 def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
-    """dt = 0: payload and covariance stay, used = changed = 0
-
-    The call follows the cycles of _estimate, at a random state with huge efforts.
-    """
+    """dt = 0: payload and covariance stay, used = changed = 0"""
     motion = _RandomMotion(case)
     program, more, last = _estimate(case, motion, 0.1)
     strange = 1e3 * case.rng.normal(size=case.model.nv)
@@ -215,10 +194,7 @@ def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
 
 
 def drift_widens_what_data_do_not_show(case: Case) -> Pairs:
-    """covariance = diag(prior² + drift² t), after a time t of noise alone
-
-    The noise is 1e9, so that the data have no effect.
-    """
+    """covariance = diag(prior² + drift² t), after a time t of noise alone"""
     program, nv = case.program(), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
     prior, drift = case.rng.uniform(1, 2, (2, 10))

@@ -112,10 +112,7 @@ def energy_matches_H_and_g(case: Case) -> Pairs:
 
 
 def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
-    """h[3:] = m d/dt com;  h is linear in qd
-
-    h is the momentum [moment; linear], m the mass of the robot.
-    """
+    """h[3:] = m d/dt com;  h is linear in qd"""
     program = case.program()
     h, _ = program(case.q, case.qd)
     rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
@@ -133,10 +130,7 @@ def matrix_makes_momentum(case: Case) -> Pairs:
 
 
 def centre_of_mass_moves(case: Case) -> Pairs:
-    """m com' = h[3:];  com'' = com'(q, qdd) + d/dt com'(q, qd) at constant qd
-
-    h is the momentum [moment; linear], m the mass; com equals that of `momentum`.
-    """
+    """m com' = h[3:];  com'' = com'(q, qdd) + d/dt com'(q, qd) at constant qd"""
     program = case.program()
     com, velocity, acceleration = program(case.q, case.qd, case.qdd)
     h, wanted = case.other("momentum")(case.q, case.qd)
@@ -153,8 +147,7 @@ def centre_of_mass_moves(case: Case) -> Pairs:
 def ground_twists_at_the_point(case: Case) -> Pairs:
     """n x (N - p x F) = 0,   n . p = height,   (N; F) = dh/dt - weight
 
-    n is a random unit normal, height 0.3, p the zero moment point, h the momentum. The
-    second output is n . F. The first equation is divided by max(1, |p| |F|).
+    n is a unit normal, p the zero moment point, h the momentum.
     """
     n, height = case.rng.normal(size=3), 0.3
     n = n / np.linalg.norm(n)
@@ -182,10 +175,7 @@ MOMENTUM_LAWS: dict[Signature, tuple[Law, ...]] = {
 
 
 def regressor_gives_joint_forces(case: Case) -> Pairs:
-    """Y pi = ID(q, qd, qdd), Y with rotors;  without: its first 10 nb columns
-
-    Columns of bodies come first, then columns of joints.
-    """
+    """Y pi = ID(q, qd, qdd), Y with rotors;  without: its first 10 nb columns"""
     tau = case.other("rnea")(case.q, case.qd, case.qdd)
     Y = case.program(rotors=True)(case.q, case.qd, case.qdd)
     yield Y @ parameters_of(case.model, rotors=True), tau
@@ -204,11 +194,7 @@ def regressor_has_joint_friction(case: Case) -> Pairs:
 
 
 def payloads_work_through_their_columns(case: Case) -> Pairs:
-    """ID(payload) - ID = Y_i pi_payload, for ten random numbers
-
-    They are given to ID in coordinates of the last link; pi_payload are the same in
-    coordinates of its body i. No pair if that is the base.
-    """
+    """ID(payload) - ID = Y_i pi_payload, for ten random numbers"""
     frame = case.model.frame(case.frame)
     if frame.body == 0:
         return
@@ -264,9 +250,7 @@ def inertial_is_H_qdd(case: Case) -> Pairs:
 def terms_add_up(case: Case) -> Pairs:
     """ID = inertial + coriolis + gravity - external
 
-    Gravity minus external forces is ID at rest, and gravity alone is compared with ID
-    at rest without them. The solver under test gives the inertial or the Coriolis
-    force; shipped solvers give the rest.
+    The solver under test gives the first or the second term, shipped solvers the rest.
     """
     name = case.solver.signature.name
     coriolis = case.program() if name == "coriolis_force" else case.other("coriolis")
@@ -329,10 +313,7 @@ def _pushed(case: Case) -> np.ndarray:
 
 
 def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
-    """f_ext_frame="base" with forces in base coordinates gives the result of "body".
-
-    No pair for a solver that has no attribute `algorithm` (is no TracedSolver).
-    """
+    """f_ext_frame="base" with forces in base coordinates gives the result of "body"."""
     if not hasattr(case.solver, "algorithm"):
         return
     X = _body_transforms(case)
@@ -430,10 +411,7 @@ def H_gives_kinetic_energy(case: Case) -> Pairs:
 
 
 def H_columns_are_unit_accelerations(case: Case) -> Pairs:
-    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0) for all unit vectors e_k, in one pair
-
-    No pair for a robot without coordinates.
-    """
+    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0) for all unit vectors e_k, in one pair"""
     unit = np.eye(case.model.nv)
     rnea = case.other("rnea")
     base = rnea(case.q, case.qd, np.zeros(case.model.nv))
@@ -520,10 +498,7 @@ def _rate_of_velocity(case: Case, reference: str) -> Any:
 
 
 def error_obeys_the_gains(case: Case) -> Pairs:
-    """tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))
-
-    kp and kd are random inputs, (nv,), entry by entry.
-    """
+    """tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))"""
     model, rng = case.model, case.rng
     kp, kd = rng.uniform(1, 50, (2, model.nv))
     q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
@@ -535,10 +510,7 @@ def error_obeys_the_gains(case: Case) -> Pairs:
 
 
 def displacement_meets_stiffness(case: Case) -> Pairs:
-    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)
-
-    stiffness and damping are random inputs, (nv,), entry by entry.
-    """
+    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)"""
     model, rng = case.model, case.rng
     stiffness, damping = rng.uniform(1, 50, (2, model.nv))
     q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))

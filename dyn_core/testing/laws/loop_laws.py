@@ -39,9 +39,7 @@ def with_rod(case: Case) -> Case:
     """Return a copy of the case, its last link tied by a rod, closed at its position.
 
     The rod, 0.71 m long, leads from the link's origin to a fixed point, by (0.5, 0.4,
-    0.3) in base axes, and adds one row of constraints, which is zero if no coordinate
-    moves the link. The case is unchanged; the copy shares its arrays and rng. Raises
-    ModelError if a loop of the robot is called "rod".
+    0.3) in base axes. Its row is zero if no coordinate moves the link. rng is shared.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -58,9 +56,7 @@ def with_rod(case: Case) -> Case:
 def with_ball(case: Case) -> Case:
     """Return a copy of the case with a ball about its last link that rolls along x.
 
-    The plane touches the ball at the case's position; the row constrains velocities
-    only. The case is unchanged; the copy shares its arrays and rng. Raises ModelError
-    if a loop of the robot is called "ball".
+    The plane touches the ball at the case's position; the row is of velocities only.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -97,10 +93,7 @@ def movable(A: np.ndarray) -> bool:
 
 
 def closed_rates(case: Case) -> Case:
-    """Return the same case, its qd replaced by its projection on A qd = 0.
-
-    The attribute case.qd gets a new array; the old array is unchanged.
-    """
+    """Return the same case, its qd replaced by its projection on A qd = 0."""
     A = case.other("loop_constraints")(case.q, case.qd)[1]
     case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
     return case
@@ -122,8 +115,7 @@ def constraints_have_their_rates(case: Case) -> Pairs:
 def loops_obey_the_kkt_system(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f
 
-    a = 2 and b = 3 are the options alpha and beta. The other outputs are f and A qd.
-    Where no joint moves the rod, only f = 0 is checked.
+    a and b are alpha and beta. Where no joint moves the rod, only f = 0 is checked.
     """
     case = with_rod(case)
     H, C, f, A, bias = _system(case)
@@ -141,7 +133,6 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda,  A qdd + bias = 0,  with results tau_u, qdd_v
 
     All joints but the last are prescribed; none, if the last does not move the rod.
-    Where no joint moves the rod, only f = 0 is checked.
     """
     case = closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
@@ -164,9 +155,7 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
 def inverse_undoes_loops(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda, for qdd of loop_forward_dynamics
 
-    All joints but one are active, and their forces are results. The passive one has one
-    coordinate and moves the rod; its force is an input, in general not zero. Without
-    such a joint only f = 0 is checked.
+    All joints are active but one, which has one coordinate and moves the rod.
     """
     case = closed_rates(with_rod(case))
     H, C, f, A, _ = _system(case)
@@ -185,12 +174,7 @@ def inverse_undoes_loops(case: Case) -> Pairs:
 
 
 def friction_enters_loops(case: Case) -> Pairs:
-    """joint_friction=True takes damping and dry friction from tau, in every solver
-
-    The KKT equations are checked with this friction: forward, hybrid with no joint
-    prescribed, or inverse dynamics with one passive joint. The only pair is (C, C)
-    where no joint moves the rod, or none of one coordinate for inverse dynamics.
-    """
+    """joint_friction=True takes damping and dry friction from tau, in every solver"""
     case = closed_rates(with_rod(case))
     H, C, _, A, _ = _system(case)
     if not movable(A):
@@ -223,9 +207,8 @@ def friction_enters_loops(case: Case) -> Pairs:
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd and lambda equal forward dynamics;  |force of f_loop| = |lambda|;  tau = ID
 
-    All with the case's external forces. ID is that of the open tree, with the loop's
-    force added to these; it is checked only if the rod's row is in the range of the
-    link's Jacobian. Where no joint moves the rod, only f = 0 is checked.
+    ID is that of the open tree with the loop's force added to external ones; it is
+    checked only if the rod's row is in the range of the link's Jacobian.
     """
     case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
@@ -269,10 +252,7 @@ def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], An
 
 
 def independent_inertia_is_projected(case: Case) -> Pairs:
-    """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1
-
-    That A qd is 0 is checked, too; alone, where no joint moves the rod.
-    """
+    """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -284,11 +264,7 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
 
 
 def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
-    """H_y ydd + C_y = G.T tau, with external forces in C_y
-
-    ydd are the independent rows of loop_forward_dynamics with the same forces. That
-    A qd is 0 is checked, too; alone, where no joint moves the rod.
-    """
+    """H_y ydd + C_y = G.T tau, with external forces in C_y"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -302,10 +278,7 @@ def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
 
 
 def independent_gravity_is_projected(case: Case) -> Pairs:
-    """g_y = G.T gravity = C_y at rest
-
-    That A qd is 0 is checked, too; alone, where no joint moves the rod.
-    """
+    """g_y = G.T gravity = C_y at rest"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -319,12 +292,7 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
 def rolling_rows_are_speeds(case: Case) -> Pairs:
     """A is the row of J of the ball's point on the plane,  bias = d(A qd)/dt,  f = 0
 
-    A gives the speed along x; J is that of the open tree. f, the position residual, is
-    0: the row constrains velocities only.
-
-    Args:
-        case: Any trial; a ball that rolls along x on a plane is added about its last
-            link.
+    A gives the speed along x, J is of the open tree; f = 0 as A is of velocities only.
     """
     case = with_ball(case)
     program = case.program()
@@ -341,11 +309,7 @@ def rolling_rows_are_speeds(case: Case) -> Pairs:
 
 
 def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
-    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds
-
-    a = 2 is the option alpha; the fourth output is A qd. Where no joint moves the ball,
-    only f = 0 is checked.
-    """
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds"""
     case = with_ball(case)
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))

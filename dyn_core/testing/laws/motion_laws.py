@@ -45,9 +45,7 @@ def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
 def frames_are_where_they_are_wanted(case: Case) -> Pairs:
     """status = 0: FK(q_reached) is the pose, and the error is zero
 
-    Three random poses, within reach, near the start; where the status is another,
-    neither is compared. Called at the pose itself, the solver ends with status 0 after
-    0 iterations, and q is only normalized.
+    At the pose itself the status is 0 after 0 iterations, and q is only normalized.
     """
     program = case.program()
     for _ in range(3):
@@ -78,10 +76,9 @@ def the_error_leads_to_the_pose(case: Case) -> Pairs:
 def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
     """lower <= q_reached <= upper;  the error does not grow, nor in a second call
 
-    For a pose within reach and one far away; quaternions of q_reached have unit length.
-    Limits are checked of joints with nq = nv. The error is the root of the sum of the
-    squares of |R - R_pose| / sqrt(2) and the distance [m]; the first call starts at the
-    case's q, the second at its q_reached.
+    Poses are within reach and far away; limits are checked of joints with nq = nv. The
+    error is the root of the sum of the squares of |R - R_pose| / sqrt(2) and the
+    distance [m].
     """
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
@@ -100,11 +97,7 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
 
 
 def fixed_joints_stay(case: Case) -> Pairs:
-    """Joints that are fixed, and joints that do not carry the frame, stay
-
-    One random joint is fixed by the option `fixed`; ValueError for a robot without
-    joints. All of these keep their normalized q. The last pair is always (0, 0).
-    """
+    """Joints that are fixed, and joints that do not carry the frame, stay"""
     model = case.model
     name = case.rng.choice(model.joint_names)
     q = case.program(fixed=[str(name)])(case.q, _far(case)).q_reached
@@ -120,10 +113,7 @@ def fixed_joints_stay(case: Case) -> Pairs:
 
 
 def a_part_of_a_pose_is_less(case: Case) -> Pairs:
-    """With `part` the error of this part does not grow, and is 0 for status 0.
-
-    Parts are "orientation" and "position".
-    """
+    """With `part` the error of this part does not grow, and is 0 for status 0."""
     q, pose = case.arguments(case.program())
     for part, which in (("orientation", 0), ("position", 1)):
         result = case.program(part=part)(q, pose)
@@ -157,11 +147,7 @@ LAWS = {
 
 
 def bodies_move_as_jacobians_say(case: Case) -> Pairs:
-    """v_i = J_i qd;  a_i is linear in qdd with J_i;  offset a_i = true a_i - X a_g
-
-    "Offset" is the option gravity="offset". acceleration="classical" gives classical
-    accelerations.
-    """
+    """v_i = J_i qd;  a_i is linear in qdd with J_i;  offset a_i = true a_i - X a_g"""
     v, a = case.program()(case.q, case.qd, case.qdd)
     J = body_jacobians(case)
     yield v, np.array([M @ case.qd for M in J]).reshape(v.shape)
@@ -174,10 +160,7 @@ def bodies_move_as_jacobians_say(case: Case) -> Pairs:
 
 
 def bodies_are_where_frames_are(case: Case) -> Pairs:
-    """Poses of bodies equal forward_kinematics of the links at the bodies' frames.
-
-    Other links are not compared.
-    """
+    """Poses of bodies equal forward_kinematics of the links at the bodies' frames."""
     poses, _ = case.program()(case.q)
     frames = case.other("forward_kinematics")(case.q)
     for name, pose in zip(case.model.frame_names, frames, strict=True):
@@ -208,10 +191,7 @@ def _fields(case: Case) -> np.ndarray:
 
 
 def frames_accelerate_with_their_bodies(case: Case) -> Pairs:
-    """X_frame a_i = J qdd + (dJ/dt) qd of the last frame
-
-    No pair if the frame is fixed to the base.
-    """
+    """X_frame a_i = J qdd + (dJ/dt) qd of the last frame"""
     frame = case.model.frame(case.frame)
     if frame.body == 0:
         return
@@ -223,10 +203,7 @@ def frames_accelerate_with_their_bodies(case: Case) -> Pairs:
 
 
 def reactions_work_like_joint_forces(case: Case) -> Pairs:
-    """S_i.T f_i + armature qdd, added over the joints of a coordinate, is ID
-
-    The case's external forces act in both.
-    """
+    """S_i.T f_i + armature qdd, added over the joints of a coordinate, is ID"""
     f, _ = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     tau = case.other("rnea", inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     yield _power_by_joint(case, f) + _rotor_forces(case), tau
@@ -251,10 +228,7 @@ def _rotor_forces(case: Case) -> np.ndarray:
 
 
 def net_forces_accelerate(case: Case) -> Pairs:
-    """f_i - sum_children X.T f_j + f_ext_i + weight_i = f_net_i = d/dt of momentum
-
-    With gravity="offset" the net force is smaller by the weight.
-    """
+    """f_i - sum_children X.T f_j + f_ext_i + weight_i = f_net_i = d/dt of momentum"""
     f, net = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     v, a = case.other("body_motion")(case.q, case.qd, case.qdd)
     model, g = case.model, _fields(case)
@@ -291,10 +265,7 @@ def parts_of_reactions(case: Case) -> Pairs:
 
 
 def reactions_are_one_force_everywhere(case: Case) -> Pairs:
-    """Socket, link and world coordinates of f have the body's power with a motion
-
-    The motion is random, and transformed to the same coordinates.
-    """
+    """Socket, link and world coordinates of f have the body's power with a motion"""
     motion = case.rng.normal(size=6)
     q = split_q(case.model, Vector(case.q.tolist()))
     body = case.program()(case.q, case.qd, case.qdd).f
@@ -317,9 +288,8 @@ def reactions_are_one_force_everywhere(case: Case) -> Pairs:
 def articulated_bodies_feel(case: Case) -> Pairs:
     """qdd = FD;  A = a of body_motion;  F = f of joint_reactions;  F = Ihat A + Zhat
 
-    All but body_motion with the case's external forces. A is classical, without offset
-    by gravity. The last equation is checked for bodies that are not in a cluster with
-    others; Ihat is symmetric.
+    A is classical, without offset by gravity. Clusters are left out of the last
+    equation.
     """
     result = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     fd = case.other("aba", inputs=["f_ext"])
@@ -340,10 +310,7 @@ def _transform(T: np.ndarray) -> Transform:
 
 
 def spring_is_slope_of_its_energy(case: Case) -> Pairs:
-    """(tau - g) . qd = -dV/dt at rest,   V = e.T K e / 2,   e = log(T^-1 T_ref)
-
-    For the references "aligned" and "local": axes of e and of the random stiffness K.
-    """
+    """(tau - g) . qd = -dV/dt at rest,   V = e.T K e / 2,   e = log(T^-1 T_ref)"""
     poses = case.other("forward_kinematics", frames=[case.frame])
     pose_ref, A = case.pose_ref(), case.rng.normal(size=(6, 6))
     K, R_ref = A @ A.T, np.array(quat_matrix(Vector(pose_ref[3:])).rows)
@@ -373,10 +340,7 @@ def damper_opposes_the_velocity(case: Case) -> Pairs:
 
 
 def acceleration_is_rate_of_velocity(case: Case) -> Pairs:
-    """a = J qdd + (dJ/dt) qd, in every reference
-
-    (dJ/dt) qd is the result of frame_bias_acceleration.
-    """
+    """a = J qdd + (dJ/dt) qd, in every reference"""
     for reference in ("local", "world", "aligned"):
         J = case.other("jacobian", reference=reference)(case.q)
         bias = case.other("frame_bias_acceleration", reference=reference)
@@ -387,9 +351,8 @@ def acceleration_is_rate_of_velocity(case: Case) -> Pairs:
 def singular_values_are_those_of_numpy(case: Case) -> Pairs:
     """S J = U diag(s) V.T
 
-    S multiplies the angular rows by LENGTH. The squares of s (6,), with zeros behind
-    the nv of a robot with fewer coordinates, and of the product of all six are
-    compared.
+    S multiplies the angular rows by LENGTH. Squares of s (6,), zeros beyond nv, and of
+    the product of all six are compared.
     """
     J = case.other("jacobian", reference="aligned")(case.q)
     J = J * np.array([LENGTH] * 3 + [1.0] * 3)[:, None]

@@ -68,10 +68,7 @@ def _names(case: Case, mask: np.ndarray) -> list[Any]:
 
 
 def hybrid_is_dense_algebra(case: Case) -> Pairs:
-    """H_vv qdd_v = tau_v - C_v - H_vu qdd_u,  tau_u = H_uu qdd_u + H_uv qdd_v + C_u
-
-    For four partitions, with external forces; errors of qdd_v are multiplied by H_vv.
-    """
+    """H_vv qdd_v = tau_v - C_v - H_vu qdd_u,  tau_u = H_uu qdd_u + H_uv qdd_v + C_u"""
     for mask in _partitions(case):
         tau, qdd = _dense(case, mask, case.f_ext)
         program = case.program(inputs=["f_ext"], prescribed=_names(case, mask))
@@ -91,10 +88,7 @@ def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarra
 
 
 def joint_friction_enters_hybrid(case: Case) -> Pairs:
-    """With joint_friction=True friction is added to tau_u and taken from tau_v
-
-    For one random partition; errors of qdd_v are multiplied by H_vv.
-    """
+    """With joint_friction=True friction is added to tau_u and taken from tau_v"""
     mask = _partitions(case)[2]
     names = _names(case, mask)
     without_friction = case.program(prescribed=names)
@@ -109,11 +103,7 @@ def joint_friction_enters_hybrid(case: Case) -> Pairs:
 
 
 def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
-    """(qd_next - qd)/dt -> (qdd_u, qdd_v) and the joint forces -> tau_u as dt -> 0
-
-    For one random partition; accelerations are multiplied by H. Steps of four lengths
-    are extrapolated to dt = 0.
-    """
+    """(qd_next - qd)/dt -> (qdd_u, qdd_v) and the joint forces -> tau_u as dt -> 0"""
     mask = _partitions(case)[2]
     tau, qdd = _dense(case, mask, case.f_ext)
     program = case.program(inputs=["f_ext"], prescribed=_names(case, mask))
@@ -132,11 +122,7 @@ def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
 
 
 def the_mask_chooses(case: Case) -> Pairs:
-    """The result for each mask is hybrid dynamics of that partition
-
-    For four masks, by dense algebra; errors of qdd are multiplied by H. Inputs that the
-    mask does not choose are 7 or -7, which the solver must ignore.
-    """
+    """For each mask it is hybrid dynamics, whatever the inputs that are not chosen"""
     program = case.program(inputs=["f_ext"])
     for mask in _partitions(case):
         tau, qdd = _dense(case, mask, case.f_ext)
@@ -188,10 +174,7 @@ def self_responses_are_dense_algebra(case: Case) -> Pairs:
 
 
 def cross_response_is_dense_algebra(case: Case) -> Pairs:
-    """Omega = J_moved H^-1 J_pushed.T;  with the links exchanged, it is transposed
-
-    Each Jacobian is in coordinates of its link.
-    """
+    """Omega = J_moved H^-1 J_pushed.T;  with the links exchanged, it is transposed"""
     options = case.options(case.solver)
     names = options["moved"], options["pushed"]
     J = [case.other("jacobian", frame=name)(case.q) for name in names]
@@ -202,11 +185,7 @@ def cross_response_is_dense_algebra(case: Case) -> Pairs:
 
 
 def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
-    """J (FD(df) - FD(0)) = Omega df, for a force df on the pushed link
-
-    FD is that of aba; df, at random, is in coordinates of the link.
-    No pair if the pushed link is fixed to the base.
-    """
+    """J (FD(df) - FD(0)) = Omega df, for a force df on the pushed link"""
     to, pushed_link = (case.options(case.solver)[key] for key in ("moved", "pushed"))
     frame = case.model.frame(pushed_link)
     if frame.body == 0:
@@ -220,10 +199,7 @@ def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
 
 
 def delassus_is_dense_algebra(case: Case) -> Pairs:
-    """G = J H^-1 J.T, symmetric and positive semidefinite
-
-    For four random rows W; J is that of constraint_jacobian.
-    """
+    """G = J H^-1 J.T, symmetric and positive semidefinite"""
     W = case.rng.normal(size=(4, 6))
     G = case.program()(case.q, W)
     J = case.other("constraint_jacobian")(case.q, W)
@@ -254,11 +230,7 @@ def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
 
 
 def impulses_give_points_their_velocity(case: Case) -> Pairs:
-    """H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
-
-    `velocity` is random, three numbers for each of two points; `damping` is a number,
-    the case's option.
-    """
+    """H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity"""
     J, velocity = _points_jacobian(case), case.rng.normal(size=6)
     after, impulse = case.program()(case.q, case.qd, velocity)
     H, damping = case.other("crba")(case.q), case.options(case.solver)["damping"]
@@ -269,9 +241,7 @@ def impulses_give_points_their_velocity(case: Case) -> Pairs:
 def rows_move_as_their_jacobian_says(case: Case) -> Pairs:
     """sigma_k = W_k . (v_link - v_other) = (J qd)_k
 
-    The first four rows W_k are random; velocities are in reference "world", and v_other
-    is zero where the row has no other link. The last rows belong to joints: the rate of
-    the joint's own coordinate.
+    Velocities are in reference "world". The last rows are rates of joints' coordinates.
     """
     W = case.rng.normal(size=(4, 6))
     options = case.options(case.solver)
@@ -293,10 +263,7 @@ def _world_velocity(case: Case, link: str) -> np.ndarray:
 
 
 def lambda_inverts_the_response(case: Case) -> Pairs:
-    """Lambda (J H^-1 J.T + damping) = 1, in every reference and part
-
-    The damping is 0.1 times the identity.
-    """
+    """Lambda (J H^-1 J.T + damping) = 1, in every reference and part"""
     H = case.other("crba")(case.q)
     for reference in ("local", "world", "aligned"):
         J = case.other("jacobian", reference=reference)(case.q)

@@ -32,11 +32,7 @@ _STEP = 1e-2  # length of the step in time [s]
 
 
 def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
-    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0
-
-    Steps of four lengths are extrapolated to dt = 0. Both are in one pair, divided by
-    max(1, largest |qdd|).
-    """
+    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
     program = case.program()
     scale = 1 / max(
         1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max())
@@ -63,11 +59,9 @@ def steps_keep_quaternions(case: Case) -> Pairs:
 def steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)
 
-    With external forces, joint friction, springs and, if the solver has them, limit
-    stops; for a solver that closes loops, with a rod. p are gravity, the com of the
-    case's frame, and the path of `_joint_path`. Compared are q_next, qd_next and all
-    entries of A, B and dx_dp, divided by max(1, largest expected entry). If the step is
-    no solver of STEP, differences are compared instead.
+    With external forces, joint friction, springs and limit stops, for a solver of loops
+    with a rod. p are gravity, the com of the case's frame, and the path of
+    `_joint_path`. If the step is no solver of STEP, differences are compared instead.
     """
     step = _step_of(case)
     if step is None:
@@ -89,11 +83,7 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
 
 def derivatives_of_steps_are_differences(case: Case) -> Pairs:
-    """x_next(x (+) eps dx, tau + eps dtau) = x_next (+) eps (A dx + B dtau)
-
-    Along one random direction, by central differences, with dt = 0.1 s. The pair is
-    divided by max(1, largest entry by differences).
-    """
+    """x_next(x (+) eps dx, tau + eps dtau) = x_next (+) eps (A dx + B dtau)"""
     model, program = case.model, case.program()
     q, qd, tau, dt = case.q, case.qd, case.qdd, np.array(0.1)
     changes = case.rng.normal(size=(3, model.nv))
@@ -152,18 +142,9 @@ def complex_slopes(
     """Return a step and its derivatives by state, joint forces and parameters.
 
     The state is case.q, with some joints beyond their limits, and 0.02 case.qd; tau is
-    case.qdd, dt 0.01 s, f_ext case.f_ext.
-
-    Args:
-        case: Robot and state.
-        step: Solver of STEP.
-        paths: Parameter paths.
-        choices: Options of its build; "inputs" must be ["f_ext"].
-
-    Returns:
-        q_next (nq,), qd_next (nv,), A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np).
-        Rows are the displacement of q_next, then the change of qd_next. np is the
-        number of values of all paths together.
+    case.qdd, dt 0.01 s. Inputs of `choices` must be ["f_ext"]. Results are q_next,
+    qd_next, A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np); rows are the
+    displacement of q_next, then the change of qd_next.
     """
     model, (q, qd, tau, dt, f_ext) = case.model, _state(case)
     plain = {**choices, "engine": "plain"}
@@ -196,17 +177,9 @@ def complex_change(
 ) -> np.ndarray:
     """Return the state's derivative after a step along a direction, by a complex step.
 
-    Args:
-        model: Robot.
-        program: Function of q, qd, tau and `more` that returns (q_next, qd_next), such
-            as a Program of a step on engine plain.
-        state: q (nq,), qd and tau (nv,).
-        changes: A displacement of q, and changes of qd and tau, (nv,) each.
-        more: Further inputs of the Program. To add the effect of a parameter's change,
-            give its value plus 1e-30j times the change.
-
-    Returns:
-        Displacement of q_next, then change of qd_next, (2 nv,).
+    It is the displacement of q_next, then the change of qd_next, (2 nv,); `changes` are
+    a displacement of q, and changes of qd and tau. To add the effect of a parameter's
+    change, give its value in `more` plus 1e-30j times the change.
     """
     (q, qd, tau), (dq, dqd, dtau) = state, changes
     eps = 1j * _TINY

@@ -27,14 +27,7 @@ FPS = 25.0
 class NotebookView:
     """A scene, or a run of it, that a notebook displays; its page is made on first use.
 
-    Args:
-        scene: Scene to be shown.
-        replay: Run of the scene, which the page plays in a loop; None: a still picture
-            of its initial state.
-        height: Height of the picture in a notebook [pixels].
-
-    Raises:
-        UnsupportedError: viser is not installed.
+    The page plays `replay` in a loop; None: a still picture. `height` is in pixels.
     """
 
     def __init__(
@@ -58,31 +51,13 @@ class NotebookView:
         )
 
     def page(self) -> str:
-        """Return the whole HTML page, which a browser shows without a server.
-
-        It is made by the first call and then stored.
-
-        Raises:
-            SettingError: The run takes 80 s or more (2000 pictures at 25 per second).
-            UnsupportedError: viser is not installed, or its version is not supported.
-        """
+        """Return the HTML page, made once, which a browser shows without a server."""
         if not self._page:
             self._page = _page(self.scene, self.replay)
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the view to a file; an existing file is replaced.
-
-        Args:
-            path: File that ends with .html or .htm (a page), .gif (a film of the run),
-                or .png (a picture of the first state).
-
-        Raises:
-            SettingError: The file has another ending or cannot be written, the run
-                takes 80 s or more (a page; 100 s: a film), or there is none for a film.
-            UnsupportedError: viser, for a page, or Pillow is not installed, or viser's
-                version is not supported.
-        """
+        """Write the view to a file, .html or .htm (a page), .gif (a film) or .png."""
         check_file_name(path, (*SUFFIXES, ".gif", ".png"), "view", "view")
         if Path(path).suffix == ".gif":
             if self.replay is None:

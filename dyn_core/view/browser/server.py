@@ -24,11 +24,7 @@ _STARTING = Lock()  # _guarded replaces a global function
 
 
 def viser_module() -> Any:
-    """Return the module viser.
-
-    Raises:
-        UnsupportedError: It is not installed; says how to install it.
-    """
+    """Return the module viser; UnsupportedError says how to install it."""
     try:
         import viser
     except ImportError as error:
@@ -39,18 +35,7 @@ def viser_module() -> Any:
 
 
 def start_server(host: str, port: int, label: str) -> Any:
-    """Return a running viser server; stop it by stop_server.
-
-    Args:
-        host: Address that it listens on.
-        port: Port; 0: any free one.
-        label: Title of the page.
-
-    Raises:
-        UnsupportedError: viser is not installed, or its version cannot be protected
-            against requests of other sites.
-        SettingError: The port is in use, or port or host are not valid.
-    """
+    """Return a running viser server; stop it by stop_server. Port 0: any free one."""
     viser = viser_module()
     _check_free(host, port)
     with _STARTING, _guarded(host) as guarded, _silent():
@@ -104,13 +89,9 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 def refusal(host: str, headers: Any) -> str:
     """Return why a request is refused, as a sentence; empty if it is accepted.
 
-    A request is accepted if it has one header Host, which names this server with any
-    port (see _is_name_of), and each header Origin, if any, is http:// and this Host,
-    port included; case does not count.
-
-    Args:
-        host: Address that the server listens on.
-        headers: Headers of the request, with `get_all`.
+    It must have one header Host, which names this server with any port (see
+    _is_name_of), and each header Origin must be http:// and this Host, port included;
+    case does not count.
     """
     asked, origins = headers.get_all("Host"), headers.get_all("Origin")
     if len(asked) != 1 or not _is_name_of(host, asked[0]):

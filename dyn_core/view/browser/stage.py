@@ -21,19 +21,10 @@ SHOWN = (VISUAL, "contact forces")  # layers that are shown initially
 
 
 class Stage:
-    """The nodes of a viser server for the bodies of a VisualScene.
+    """The nodes of a viser server for a VisualScene, first in its initial state.
 
-    They are added when it is created, in the scene's initial state.
-
-    Args:
-        server: viser server.
-        scene: Scene to be shown.
-        camera: Initial camera; None: a view of the whole scene.
-        visual: Surfaces of the layer VISUAL; None: the visuals of the scene.
-
-    Attributes:
-        camera: Initial camera.
-        layers: Whether each of LAYERS is shown.
+    `camera` None: a view of the whole scene; `visual`: surfaces of the layer VISUAL,
+    None: the scene's. `layers`: whether each of LAYERS is shown.
     """
 
     def __init__(
@@ -136,14 +127,7 @@ class Stage:
         ]
 
     def show(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS; its surfaces are made when it is first shown.
-
-        For contact forces this takes effect in the next call of `place`.
-
-        Args:
-            layer: One of LAYERS; another name changes nothing that is seen.
-            wanted: Whether it is shown.
-        """
+        """Show or hide one of LAYERS; contact forces from the next `place` on."""
         self.layers[layer] = wanted
         if wanted:
             self._add(layer)
@@ -163,13 +147,9 @@ class Stage:
     ) -> None:
         """Move all bodies and the centre of mass, draw forces, set colours of bodies.
 
-        Args:
-            poses: Poses of the bodies in the world, (bodies, 4, 4); another number is
-                a ValueError.
-            shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
-                None: colours of the parts.
-            forces: Contact forces, (k, 2, 3): k pairs of a point [m] and the force [N]
-                at it, in the world; None: no arrows.
+        `shares` are joint forces relative to their maxima, -1..1, (nv,), None: colours
+        of the parts. `forces` (k, 2, 3) are pairs of a point [m] and the force [N] at
+        it, in the world.
         """
         with self.server.atomic():
             for body, pose, wxyz in zip(
@@ -218,10 +198,7 @@ def _sky() -> np.ndarray:
 
 
 def quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return rotations of poses (n, 4, 4) as unit quaternions (w, x, y, z), (n, 4).
-
-    The sign of a quaternion is arbitrary.
-    """
+    """Return rotations of poses (n, 4, 4) as unit quaternions (w, x, y, z), (n, 4)."""
     R = poses[:, :3, :3]
     columns = np.empty((len(R), 4, 4))
     trace = np.trace(R, axis1=1, axis2=2)

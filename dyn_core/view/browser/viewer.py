@@ -40,15 +40,7 @@ STYLE = (
 
 
 class Curves:
-    """The plots of a panel, one for each group of curves.
-
-    Args:
-        gui: GUI of the viser server.
-        replay: Run whose curves are plotted.
-
-    Attributes:
-        plots: Handles of the plots.
-    """
+    """The plots of a panel, one for each group of curves; `plots` are their handles."""
 
     def __init__(self, gui: Any, replay: Replay) -> None:
         rows = np.unique(np.linspace(0, len(replay.t) - 1, MOST_POINTS).astype(int))
@@ -96,12 +88,8 @@ class Curves:
     def mark(self, time: float, all_steps: bool = False) -> None:
         """Move the mark in all plots to a time since the start [s].
 
-        Nothing happens if the mark is at this time.
-
-        Args:
-            time: Time of the mark [s].
-            all_steps: Whether steps below 1/100 of the run's duration are shown, too;
-                else they are ignored. Each step sends all curves.
+        Steps below 1/100 of the run's duration are ignored unless `all_steps`, as each
+        step sends all curves.
         """
         if time == self._time or (
             abs(time - self._time) < self._step and not all_steps
@@ -117,17 +105,9 @@ def with_mark(
 ) -> tuple[np.ndarray, ...]:
     """Return times, curves and a last curve with a vertical line at one time.
 
-    The curves are unchanged but for three equal points, inserted at the time of the
-    mark and interpolated; before and after all times they have the first or last value.
-
-    Args:
-        t: Times, ascending, one or more, (n,) [s].
-        columns: Curves, one or more, (k, n), else ValueError; finite.
-        time: Time of the mark [s].
-
-    Returns:
-        k + 2 arrays (n + 3,): times, the k curves, the line. The line goes from the
-        top of y_range to below it; at all other times it is there, out of sight.
+    They are k + 2 arrays (n + 3,) of t (n,) and k curves (k, n), which have three
+    equal, interpolated points at the mark. The line goes from the top of y_range to
+    below it; at all other times it is there, out of sight.
     """
     bottom, top = y_range(columns)
     place = int(np.searchsorted(t, time, side="right"))
@@ -142,11 +122,7 @@ def with_mark(
 
 
 def y_range(columns: np.ndarray) -> tuple[float, float]:
-    """Return (low, high) of a plot's vertical axis: all values, and space beyond.
-
-    The space on each side is a tenth of their range, or 1 if all are equal. `columns`
-    are the curves, (k, n), which must be finite. Raises ValueError if they are empty.
-    """
+    """Return (low, high) of a plot: the values' range, and a tenth of it beyond."""
     low, high = float(columns.min()), float(columns.max())
     margin = 0.1 * (high - low) or 1.0
     return low - margin, high + margin
@@ -191,29 +167,9 @@ class Viewer:
             print(viewer.address)
 
     A scene with a sketch is served at once; `finish` replaces the sketch by its
-    visuals.
-
-    Args:
-        scene: Scene to be shown.
-        replay: Run of the scene; None: sliders move it.
-        host: Address that the server listens on; by default this machine only.
-        port: Port; 0: any free one.
-        sliders: Whether sliders move the scene, if there is no run.
-
-    Attributes:
-        address: URL for a browser.
-        stage: Nodes of the scene.
-        state: Current state of the scene, which has n numbers, (n,).
-        time: Time of the replay, since its start [s].
-        playing: Whether the replay runs.
-        speed: Speed of the replay relative to real time.
-        repeat: Whether a replay that has come to its end begins again.
-        torque_colors: Whether the colours of bodies show joint forces.
-        curves: Curves of the replay; None if it has none.
-
-    Raises:
-        UnsupportedError: viser is not installed, or its version is not supported.
-        SettingError: The port is in use, or port or host are not valid.
+    visuals. Without a `replay` sliders move the scene, if `sliders` is true. `time` is
+    since the replay's start [s], `speed` relative to real time; with `repeat` it begins
+    again at its end. `torque_colors`: whether colours of bodies show joint forces.
     """
 
     def __init__(
@@ -253,12 +209,7 @@ class Viewer:
         stop_server(self.server)
 
     def finish(self) -> None:
-        """Replace a sketch by the visuals; do nothing if there is no sketch.
-
-        Waits until the visuals are made. All nodes are then made anew; shown layers
-        stay shown. Without a replay, and if no state was set before, the scene's new
-        initial state is shown.
-        """
+        """Replace a sketch, if any, by the visuals; wait until they are made."""
         if not self.scene.sketch:
             return
         self.scene.parts()  # slow, hence without the lock
@@ -409,13 +360,8 @@ class Viewer:
     def move(self, values: list[float], moved: int | None = None) -> None:
         """Show the state of the sliders' values, and set the sliders to it.
 
-        If the scene raises a DynError, as for loops that cannot be closed, the state
-        does not change, and the panel shows the error. Other exceptions are raised.
-
-        Args:
-            values: Value of each slider, in the order of scene.sliders [m | rad].
-            moved: Index of the slider that was moved, whose joint stays where loops are
-                closed; None: no joint stays.
+        The panel shows a DynError, as for loops that cannot be closed. The joint of the
+        slider `moved` stays where loops are closed; None: no joint stays.
         """
         with self._lock:
             try:
@@ -458,11 +404,7 @@ class Viewer:
     # Methods for programs.
 
     def show_layer(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS, set its checkbox, and clear the panel's error.
-
-        A layer without a checkbox is shown or hidden, too; another name has no layer to
-        show, and is no error. Then the state is shown again, as by `refresh`.
-        """
+        """Show or hide one of LAYERS, set its checkbox, and clear the panel's error."""
         with self._lock:
             self.stage.show(layer, wanted)
             if layer in self._boxes and self._boxes[layer].value != wanted:
@@ -471,11 +413,9 @@ class Viewer:
             self.refresh()
 
     def show_torque_colors(self, wanted: bool) -> None:
-        """Colour the bodies by their joint forces, or in their own colours.
+        """Colour the bodies by a replay's joint forces, or in their own colours.
 
-        Sets `torque_colors` and its checkbox, if there is one. A replay without joint
-        forces has no such colours. Without a replay, the colours and arrows of the last
-        `show_state` are removed, also if `wanted`.
+        Without a replay, the colours and arrows of the last `show_state` are removed.
         """
         with self._lock:
             self.torque_colors = wanted
@@ -491,12 +431,8 @@ class Viewer:
     ) -> None:
         """Show a state, and set the sliders to it; `torque_colors` is ignored.
 
-        Args:
-            state: State, (n,); an array of floats is not copied.
-            shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
-                None: colours of the parts.
-            forces: Contact forces, (k, 2, 3): k pairs of a point [m] and the force [N]
-                at it, in the world; None: no arrows.
+        An array of floats is not copied. `shares` and `forces` are those of
+        Stage.place.
         """
         with self._lock:
             self.state = np.asarray(state, float)
@@ -511,11 +447,7 @@ class Viewer:
         return self.replay
 
     def play(self, playing: bool) -> None:
-        """Start or pause the replay; started at its end, it begins again at 0 s.
-
-        Returns at once: `run` or `advance` move it. `playing`: whether it shall run.
-        Without a replay it raises UnsupportedError.
-        """
+        """Start (at its end, anew) or pause the replay; `run` or `advance` move it."""
         replay = self._replayed()
         with self._lock:
             if playing and self.time >= replay.duration:
@@ -524,11 +456,7 @@ class Viewer:
             self._button.label = PAUSE if playing else PLAY
 
     def seek(self, when: float) -> None:
-        """Show the replay at a time since its start [s], clipped to its duration.
-
-        Sets `time` and `state`, the slider of the time and the mark of the curves.
-        Without a replay it raises UnsupportedError.
-        """
+        """Show the replay at a time since its start [s], clipped to its duration."""
         replay = self._replayed()
         with self._lock:
             self.time = float(np.clip(when, 0.0, replay.duration))
@@ -544,14 +472,7 @@ class Viewer:
             self.refresh()
 
     def advance(self, seconds: float) -> None:
-        """Advance a playing replay by `speed` times some seconds of real time.
-
-        At its end the replay begins again after a last picture; without `repeat` it is
-        paused there. Without a playing replay nothing happens.
-
-        Args:
-            seconds: Real time since the last call [s].
-        """
+        """Advance a playing replay by `speed` times `seconds`; repeat, or pause, it."""
         if self.replay is None or not self.playing:
             return
         with self._lock:
@@ -563,11 +484,7 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the current state again; sliders are not set.
-
-        With a replay also its contact forces and, if torque_colors is set, colours.
-        Without one, arrows are hidden and the bodies have their own colours.
-        """
+        """Show the state again, with a replay's forces and colours, not the sliders."""
         shares, forces = None, None
         if self.replay is not None:
             forces = self.replay.arrows(self.time)
@@ -577,9 +494,8 @@ class Viewer:
     def run(self, done: Callable[[], bool]) -> None:
         """Advance a playing replay in real time, times `speed`, until `done` is true.
 
-        Blocks meanwhile; `done` is called about 30 times per second. At its end the
-        replay begins again or, without `repeat`, is paused. Without a replay it only
-        waits.
+        Blocks meanwhile; `done` is called about 30 times per second. Without a replay
+        it only waits.
         """
         before = time.monotonic()
         while not done():

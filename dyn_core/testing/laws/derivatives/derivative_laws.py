@@ -36,10 +36,7 @@ def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]
 
 
 def slopes_of_inverse_dynamics(case: Case) -> Pairs:
-    """d tau = dtau_dq dq + dtau_dqd dqd + H dqdd, forces fixed to their bodies
-
-    dtau_dq and dtau_dqd are compared with differences of rnea, H with crba.
-    """
+    """d tau = dtau_dq dq + dtau_dqd dqd + H dqdd, forces fixed to their bodies"""
     result = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     rnea = case.other("rnea", inputs=["f_ext"])
     expected = _slopes(case, lambda q, qd: rnea(q, qd, case.qdd, case.f_ext))
@@ -61,8 +58,7 @@ def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
 def slopes_of_forward_dynamics(case: Case) -> Pairs:
     """d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau, scaled by H
 
-    Checked without differences: H dqdd_dq = -dtau_dq and H dqdd_dqd = -dtau_dqd of
-    id_derivatives at this qdd; H Hinv = 1; ID of this qdd is tau.
+    Checked as H dqdd_dq = -dtau_dq, H dqdd_dqd = -dtau_dqd, H Hinv = 1 and ID = tau.
     """
     tau = case.qdd
     result = case.program(inputs=["f_ext"])(case.q, case.qd, tau, case.f_ext)

@@ -37,23 +37,13 @@ _PASSIVE = {"joint_friction": True, "joint_springs": True}  # parameters of both
 
 
 def is_forward_mode(case: Case) -> Pairs:
-    """Analytic derivatives equal forward mode through the algorithms
-
-    External forces, which change, too, and joint friction act. The two solvers are
-    compared with each other, whichever is under test. Pairs are divided by max(1,
-    largest entry).
-    """
+    """Analytic derivatives equal forward mode, whichever of them is under test"""
     choices = {"inputs": ["f_ext", "df_ext"], "joint_friction": True}
     yield from _agree_with_forward_mode(case, choices)
 
 
 def is_forward_mode_by_parameters(case: Case) -> Pairs:
-    """Derivatives by parameters equal forward mode, with forces fixed in the world
-
-    Two random parameters: of a joint or spring with f_ext_fixed "base", of the last
-    link with "point". Without joint and spring parameters the only one is of the link,
-    with "base". Pairs are divided by max(1, largest entry).
-    """
+    """Derivatives by parameters equal forward mode, with forces fixed in the world"""
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):
         choices = {"parameter": path, "inputs": ["f_ext"], **_PASSIVE}
@@ -100,11 +90,7 @@ def _drawn_paths(case: Case) -> list[str]:
 
 
 def is_difference(case: Case) -> Pairs:
-    """Results are f, and d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0
-
-    f is the solver that the directional solver differentiates. Pairs are divided by
-    max(1, largest entry of the results).
-    """
+    """Results are f, and d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0"""
     program = case.program()
     q, qd, *rest = case.arguments(program)
     result = program(q, qd, *rest)
@@ -137,11 +123,7 @@ def _hybrid(case: Case) -> dict[str, Any]:
 
 
 def extremes_are_inverse_and_forward(case: Case) -> Pairs:
-    """All joints prescribed: equals id_directional; none: equals fd_directional
-
-    Values and derivatives are compared, without external forces, divided by max(1,
-    largest entry).
-    """
+    """All joints prescribed: equals id_directional; none: equals fd_directional"""
     for names, other in (
         (list(case.model.joint_names), "id_directional"),
         ([], "fd_directional"),
@@ -158,11 +140,7 @@ def extremes_are_inverse_and_forward(case: Case) -> Pairs:
 
 
 def hybrid_blocks_are_directional(case: Case) -> Pairs:
-    """Blocks times a direction are the derivative along it, by hd_directional
-
-    The values tau_u and qdd_v are equal, too. Every second joint, from the first on, is
-    prescribed, and external forces act; pairs are divided by max(1, largest entry).
-    """
+    """Blocks times a direction are the derivative along it, by hd_directional"""
     program = case.program(inputs=["f_ext"])
     arguments = case.arguments(program)
     blocks = program(*arguments)
@@ -193,10 +171,7 @@ def hybrid_blocks_are_directional(case: Case) -> Pairs:
 
 
 def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
-    """dtau_u/dqdd_u and dqdd_v/dtau_v symmetric, dqdd_v/dqdd_u = -(dtau_u/dtau_v).T
-
-    Every second joint, from the first on, is prescribed.
-    """
+    """dtau_u/dqdd_u, dqdd_v/dtau_v symmetric, dqdd_v/dqdd_u = -(dtau_u/dtau_v).T"""
     program = case.program()
     result = program(*case.arguments(program))
     yield result.dtau_u_dqdd_u, result.dtau_u_dqdd_u.T
@@ -205,20 +180,12 @@ def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
 
 
 def parameters_move_joint_forces(case: Case) -> Pairs:
-    """tau(p + dp) = tau + dtau_dp dp, by the complex step
-
-    p are random paths, with joint friction and springs. tau itself is that of rnea.
-    Pairs are divided by max(1, largest expected entry).
-    """
+    """tau(p + dp) = tau + dtau_dp dp, by the complex step"""
     yield from _by_complex_step(case, "rnea")
 
 
 def parameters_move_accelerations(case: Case) -> Pairs:
-    """qdd(p + dp) = qdd + dqdd_dp dp, by the complex step
-
-    p are random paths, with joint friction and springs. qdd itself is that of aba.
-    Pairs are divided by max(1, largest expected entry).
-    """
+    """qdd(p + dp) = qdd + dqdd_dp dp, by the complex step"""
     yield from _by_complex_step(case, "aba")
 
 
@@ -238,22 +205,7 @@ def _by_complex_step(case: Case, name: str) -> Pairs:
 def complex_slopes(
     model: Model, name: str, paths: list[str], arguments: list[Any], **choices: Any
 ) -> np.ndarray:
-    """Return the derivative of a solver by parameters, by complex steps.
-
-    Args:
-        model: Robot.
-        name: Name of a solver with one output, (nv,).
-        paths: Parameter paths.
-        arguments: Inputs of the solver, without parameters.
-        choices: Options of its build.
-
-    Returns:
-        (nv, np), a column for each number of the paths, in their order.
-
-    Raises:
-        SolverNotFound: No solver has this name.
-        ModelError: A path is unknown.
-    """
+    """Return derivatives of a solver by parameters, (nv, np), by complex steps."""
     columns = []
     for path in paths:
         program = find(name).build(model, engine="plain", inputs=[path], **choices)
@@ -267,18 +219,12 @@ def complex_slopes(
 
 
 def forces_move_joint_forces(case: Case) -> Pairs:
-    """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates
-
-    If the solver closes loops, a rod is added to the robot, where a joint moves it.
-    """
+    """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates"""
     yield from _by_difference_of_forces(case, "inverse_dynamics")
 
 
 def forces_move_accelerations(case: Case) -> Pairs:
-    """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates
-
-    If the solver closes loops, a rod is added to the robot, where a joint moves it.
-    """
+    """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates"""
     yield from _by_difference_of_forces(case, "forward_dynamics")
 
 

@@ -40,16 +40,8 @@ Changes = Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
 class Balance:
     """Residuals of both equations around a motion, by the open tree and the rows.
 
-    Args:
-        case: Robot with loops, and the state.
-        qdd, multipliers: Accelerations (nv,), and constraint forces lambda, one for
-            each row of A.
-        alpha, beta: Rates of Baumgarte stabilization [1/s].
-        choices: Options of the build of inverse dynamics; external forces act.
-
-    Attributes:
-        H, A: Mass matrix of the open tree, and Jacobian of the loops' rows, at the
-            state.
+    `multipliers` are lambda, one for each row of A, the Jacobian of the loops' rows; H
+    is of the open tree. alpha and beta are rates of Baumgarte stabilization [1/s].
     """
 
     def __init__(
@@ -67,14 +59,9 @@ class Balance:
         self.A = case.other("loop_constraints")(case.q, case.qd)[1]
 
     def residuals(self, path: str | None = None) -> Callable[..., np.ndarray]:
-        """Return a function of q, qd and dp: [ID - A.T lambda, row residuals].
+        """Return a function of q, qd and dp (of `path`): [ID - A.T lambda, rows].
 
-        The function returns one array, (nv + rows,). The row residuals are A qdd + bias
-        + 2 alpha A qd + beta² f.
-
-        Args:
-            path: Parameter path p, which the function changes by dp, (numbers of p,);
-                None: the function takes q and qd only. An unknown one is a ModelError.
+        The row residuals are A qdd + bias + 2 alpha A qd + beta² f.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
@@ -102,11 +89,7 @@ class Balance:
     def slopes(self, paths: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ("q", D), ("qd", D) and ("p", D), the residuals' derivatives.
 
-        D is (nv + rows, numbers of the variable), by differences and without friction.
-        By p it has the columns of all paths, none without paths.
-
-        Args:
-            paths: Paths of the parameters p; may be empty.
+        D is (nv + rows, numbers of the variable), by p with the columns of all paths.
         """
         case, still = self.case, self.residuals()
         unit, move = np.eye(case.model.nv), case.model.integrate
@@ -130,14 +113,8 @@ class Balance:
     ) -> Pairs:
         """Yield both sides of the module's two equations, scaled, for each variable.
 
-        They are divided by max(1, largest entry of the residuals' derivative).
-
-        Args:
-            changes: By variable, such as "q": dqdd, dlambda and dtau, a column for each
-                number of the variable. The residuals of variables other than q, qd and
-                p do not change.
-            paths: Paths of the parameters p.
-            friction: Whether joint friction acts.
+        `changes` has dqdd, dlambda and dtau by variable, such as "q", a column for each
+        of its numbers. Variables other than q, qd and p do not change the residuals.
         """
         nv, slopes = len(self.H), dict(self.slopes(paths))
         if friction:
@@ -165,10 +142,8 @@ def _paths(case: Case) -> tuple[str, ...]:
 def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
     """H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
 
-    Z dx and W dx are changes of the residuals by x = q, qd and p (class Balance). qdd
-    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric. Joint
-    friction, external forces and stabilization act. Where no joint moves the rod, only
-    f = 0 is checked.
+    Z dx and W dx are changes of the residuals by x = q, qd and p (class Balance);
+    dqdd_dtau is symmetric. Where no joint moves the rod, only f = 0 is checked.
     """
     case, tau, paths = with_rod(case), case.qdd, _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
@@ -201,9 +176,7 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
 def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
     """tau_u, qdd_v and lambda change as both equations demand
 
-    Their values equal those of loop_hybrid_dynamics. All joints but the last are
-    prescribed; none, if the last does not move the rod. External forces and
-    stabilization act. Where no joint moves the rod, only f = 0 is checked.
+    All joints but the last are prescribed; none, if the last does not move the rod.
     """
     case, paths = with_rod(case), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
@@ -244,9 +217,7 @@ def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
 def slopes_of_closed_inverse_dynamics(case: Case) -> Pairs:
     """tau_a and lambda change as the first equation demands
 
-    Their values equal those of loop_inverse_dynamics. The first joint of one coordinate
-    that moves the rod is passive, external forces act, and qd is projected on A qd = 0.
-    Without such a joint the only pair is the loop's error and zero.
+    The first joint of one coordinate that moves the rod is passive; A qd = 0.
     """
     case, paths = closed_rates(with_rod(case)), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)

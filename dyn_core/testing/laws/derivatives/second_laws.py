@@ -34,16 +34,9 @@ def complex_slopes(
 ) -> list[np.ndarray]:
     """Return the second derivatives by complex steps of the first ones.
 
-    Args:
-        model: Robot.
-        first: Program of id_derivatives or fd_derivatives, engine plain.
-        state: q (nq,), qd (nv,), and qdd or tau (nv,).
-        others: Its other inputs.
-
-    Returns:
-        Four arrays (nv, nv, nv), [i, j, k]: derivatives of the block by q by q, of the
-        block by q by qd, of the block by qd by qd, and of the last block (H or Hinv) by
-        q. k is the coordinate of the complex step.
+    They are (nv, nv, nv), [i, j, k]: of the block by q by q and by qd, of the block by
+    qd by qd, and of H or Hinv by q; k is the coordinate of the complex step. `first` is
+    a Program on engine plain, `state` q, qd, and qdd or tau.
     """
     q, qd, last = state
     n = model.nv
@@ -78,11 +71,7 @@ def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
 
 
 def tensors_are_slopes(case: Case) -> Pairs:
-    """d(dtau_dq) = d2tau_dqdq dq + d2tau_dqdqd dqd, and all other tensors alike
-
-    The reference is a complex step of the first derivatives. Tensors of FD are
-    multiplied by H first.
-    """
+    """d(dtau_dq) = d2tau_dqdq dq + d2tau_dqdqd dqd, and all other tensors alike"""
     state, expected, f_ext = _results(case)
     weight = np.eye(case.model.nv)
     if _problem(case) == "fd":
@@ -95,11 +84,7 @@ def tensors_are_slopes(case: Case) -> Pairs:
 
 
 def contractions_are_slopes(case: Case) -> Pairs:
-    """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step
-
-    The weights are random; for FD they are H times random numbers. The last result is
-    by q and then by qdd or tau.
-    """
+    """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step"""
     state, expected, f_ext = _results(case)
     weights = case.rng.normal(size=case.model.nv)
     if _problem(case) == "fd":
@@ -136,8 +121,7 @@ def tensors_are_symmetric(case: Case) -> Pairs:
 def structure_constants(model: Model) -> np.ndarray:
     """Return c (nv, nv, nv) of s_k x s_j = sum_l c_kjl s_l, of quaternion joints.
 
-    s_k is column k of a joint's motion subspace. Entries of other joints, and between
-    joints, are zero. The index order is [k, j, l].
+    s_k is column k of a joint's motion subspace; entries of other joints are zero.
     """
     c = np.zeros((model.nv,) * 3)
     for i in model.independent:
@@ -156,9 +140,7 @@ def structure_constants(model: Model) -> np.ndarray:
 def contractions_are_symmetric(case: Case) -> Pairs:
     """The contraction by qd and qd is symmetric; with weights e_n it is a tensor's slab
 
-    The weights are 1 for the last coordinate and 0 for the others: the results equal
-    the slabs [-1] of the four tensors of the uncontracted solver, for ID the fourth
-    slab's transpose.
+    It is the slab [-1] of each of the four tensors; for ID the fourth is transposed.
     """
     weights = np.zeros(case.model.nv)
     weights[-1:] = 1.0
