@@ -48,10 +48,7 @@ class Slider(NamedTuple):
 
 
 class Camera(NamedTuple):
-    """A camera with z upwards: its place and target, (3,) [m].
-
-    size: Diagonal of the scene [m]; floor: height of the ground [m].
-    """
+    """A camera with z upwards: place, target (3,), scene's size, floor's height [m]."""
 
     place: np.ndarray
     target: np.ndarray
@@ -102,9 +99,7 @@ class VisualScene(ABC):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the state, (n,), of the values of `sliders` [m | rad], in their order.
 
-        Slider `moved` keeps its value while closed loops change the others. Values
-        beyond the ranges are not refused. InfeasibleError: loops cannot be closed
-        there.
+        Slider `moved` keeps its value as loops close; InfeasibleError: they cannot.
         """
 
     @abstractmethod
@@ -122,8 +117,7 @@ class VisualScene(ABC):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return the `state` of values drawn uniformly from the sliders' ranges, (n,).
 
-        Closed loops may change the values; InfeasibleError: they cannot be closed
-        there.
+        Closed loops may change the values; InfeasibleError: they cannot be closed.
         """
         return self.state([rng.uniform(x.low, x.high) for x in self.sliders])
 

@@ -95,20 +95,14 @@ def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a capsule about z, centred at the origin; a cap has around // 4 rings.
-
-    length: Length without the caps [m]; around: corners of a circle, at least 4.
-    """
+    """Return a capsule about z, centred at the origin; `length` is without its caps."""
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
     return _turned(np.concatenate([top, bottom]), around)
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone with a base, about z: the base at z = 0, the tip at z = length.
-
-    The base shares no corners with the side, so that its edge is sharp.
-    """
+    """Return a cone about z: base at z = 0, tip at z = length; the edge is sharp."""
     side = np.array([(0.0, length), (radius, 0.0)])
     foot = np.array([(radius, 0.0), (0.0, 0.0)])
     return joined([_turned(side, around), _turned(foot, around)])

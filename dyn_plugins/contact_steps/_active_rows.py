@@ -66,10 +66,7 @@ class Placed(NamedTuple):
 
 
 def placed_bodies(model, X, S):
-    """Return the Placed about the origin of a floating base, or else of the base.
-
-    X, S: By body, transform from its parent and motion subspace, body coordinates.
-    """
+    """Return the Placed about the origin of a floating base, or else of the base."""
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
         p = model.parent[i]
@@ -160,7 +157,7 @@ class Mode(NamedTuple):
 
 
 def mode_of(mu, sigma, bias, impulse, response, tiny):
-    """Return the Mode of a contact, at rows normal and two tangents.
+    """Return the Mode of a contact; its rows are the normal and two tangents.
 
     It separates unless an impulse presses it; a pressed contact slips if its friction
     is at the cone and, with friction, its tangents move; else it sticks. `mu` is a

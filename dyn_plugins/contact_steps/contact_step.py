@@ -114,10 +114,7 @@ class DeepestPoints:
         return picked
 
     def of_all(self, lists):
-        """Return a list of numbers for each point, from the lists of the deeper half.
-
-        Others get zeros; if there are none, `lists` is returned.
-        """
+        """Return a list of numbers for each point, zeros outside of the deeper half."""
         if self._few == self.count:
             return lists
         spread = []
@@ -136,10 +133,7 @@ def _either(condition, a, b):
 
 
 def points_by_shape(touching, deepest):
-    """Return a list of the DeepestPoints of each shape on each half-space.
-
-    Not `deepest`: each point of `touching` is a group of its own, and all are chosen.
-    """
+    """Return the DeepestPoints of each shape on each half-space, or of each point."""
     shapes = {}
     for k, point in enumerate(touching):
         shapes.setdefault(point.pair if deepest else k, []).append(point)
@@ -288,10 +282,7 @@ class StepInputs(NamedTuple):
 
 
 class StepParts(NamedTuple):
-    """Slots, half-spaces, touching links (None: all) and options of a contact step.
-
-    solver_options and rule_options: Of the contact solver and of the rule, by name.
-    """
+    """Slots, half-spaces, touching links (None: all) and options of a contact step."""
 
     forward_dynamics: Any
     contact_solver: Any

@@ -82,10 +82,7 @@ def joint_impedance(
 
 
 def position_error(model, q, q_ref, wrap):
-    """Return q_ref (-) q, nv; entries of joints named in `wrap` lie in [-pi, pi).
-
-    These have one coordinate; a follower stands for its leader.
-    """
+    """Return q_ref (-) q, nv; entries of joints named in `wrap` lie in [-pi, pi)."""
     e = list(model.difference(q, q_ref))
     for name in wrap:
         index = model.v_slice(name).start
@@ -94,7 +91,7 @@ def position_error(model, q, q_ref, wrap):
 
 
 def turning_joints(model, names):
-    """Check the option `wrap`: a list of model.endless_joints; None: only no string."""
+    """Check the option `wrap`: a list of model.endless_joints; None: any list."""
     if isinstance(names, str):
         text = shown(names)
         raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")

@@ -132,10 +132,7 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
 
 
 def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
-    """Return dtau_dq (for forces fixed to their bodies) with the terms of other forces.
-
-    f_ext is by body with the base, body coordinates [N·m; N].
-    """
+    """Return dtau_dq with the terms of forces that are not fixed to their bodies."""
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
     )

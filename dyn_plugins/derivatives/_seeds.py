@@ -259,7 +259,7 @@ def checked_paths(name, model, choices, loops):
 def check_path(name, model, path, acting, inputs, loops=False):
     """Check that this build has a derivative by a parameter.
 
-    UnsupportedError: It acts only with an option that is off, belongs to a loop that is
+    Refused: one that acts only with an option that is off, belongs to a loop that is
     not closed, is the time of a robot without driven joints, or is an inertial
     parameter or origin of a link or joint of which a parameter is among the inputs.
     """

@@ -340,10 +340,7 @@ def _set_as(tensor, places, others):
 
 
 def by_leaders(model, tensors):
-    """Return Tensors by the nv independent coordinates: followers add to their leaders.
-
-    dH is made exactly symmetric.
-    """
+    """Return Tensors by the nv independent coordinates; dH is exactly symmetric."""
     leads = []  # by coordinate of a body: independent ones with the factor of each
     for i in model.bodies:
         numbers = range(*model.v_slices[i].indices(model.nv))

@@ -85,8 +85,7 @@ class Accelerations(NamedTuple):
 def joint_inertia(model, i, A):
     """Return a Factored, L.T D L = A plus the armature of joint i on its diagonal.
 
-    A is S.T IA S. A pivot at or below model.pivot_tolerances raises SingularError with
-    the joint's name when the Program runs.
+    SingularError in the Program: a pivot is at or below model.pivot_tolerances.
     """
     names = [f"joint {model.names[i]}"] * A.shape[0]
     A = A + Matrix.diagonal(model.armature[i])
@@ -226,8 +225,7 @@ def propagate_to_base(model, joints, body, force):
 def joint_row(model, joints, i, size=1.0):
     """Return the joint forces that the force `size` on one joint causes, to the base.
 
-    The joint of body i has one coordinate; a follower's force acts on its leader's,
-    times the gear ratio. The result is that of propagate_to_base.
+    As of propagate_to_base; a follower's force acts on its leader, times the ratio.
     """
     k = _number_of(joints)[i]
     joint = joints[k]

@@ -24,9 +24,9 @@ from dyn_plugins.dynamics._articulated import articulated_joints, joint_transfor
 def gyroscopic(I, w):
     """Return the wrench that a body needs to rotate at w [rad/s] without acceleration.
 
-        Z = (w x J_O w;  m w x (w x c))
+        Z = (w x J_O w;  m w x (w x c)),   about the body's origin, body axes
 
-    It is about the body's origin, in body axes. Source: TAZZ-3.1.
+    Source: TAZZ-3.1.
     """
     return Force(cross3(w, I.I @ w), cross3(w, cross3(w, I.h)))
 

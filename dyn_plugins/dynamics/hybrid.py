@@ -63,8 +63,8 @@ def rotor_forces(model, qdd):
 def prescribed_coordinates(model, prescribed):
     """Return a list of booleans, nv: whether the acceleration is prescribed.
 
-    Entries are names of joints or pairs (joint, index of its coordinate); a name alone
-    is accepted. Followers, and coordinates named twice, are refused.
+    Entries: joints, or pairs (joint, index of its coordinate); no followers, none
+    twice.
     """
     prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv

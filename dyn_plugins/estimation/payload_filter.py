@@ -66,10 +66,7 @@ class CovarianceFactors:
 
     @classmethod
     def joined(cls, first, cross, second):
-        """Return the factors of two groups of variables together.
-
-            U = [[U_first, cross], [0, U_second]]
-        """
+        """Return the factors of two groups: U = [[U_first, cross], [0, U_second]]."""
         nothing = [0.0] * len(first.D)
         top = [[*row, *more] for row, more in zip(first.U, cross, strict=True)]
         below = [[*nothing, *row] for row in second.U]
@@ -136,8 +133,7 @@ class CovarianceFactors:
     def measured(self, h, variance):
         """Return the factors after a scalar measurement h.T x + noise of `variance`.
 
-        Also the Kalman gain of the innovation (measured minus predicted), and the
-        innovation's variance.
+        Also the Kalman gain of the innovation (measured - predicted), its variance.
         """
         size = len(self.D)
         U, D = [list(row) for row in self.U], list(self.D)

@@ -39,10 +39,7 @@ def first_moment(model, X):
 
 
 def mass_and_centre(model, X):
-    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes.
-
-    X is the result of `transforms`. The Program refuses a mass of zero: SingularError.
-    """
+    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes."""
     m = total(model.I[i].m for i in model.bodies)
     require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
     return m, first_moment(model, X) * (1 / m)

@@ -128,8 +128,7 @@ def frame_and_jacobian(model, q, frame):
 def frame_motion(model, q, qd, frame, qdd=None):
     """Return velocity and acceleration of a link, and its transform from the base.
 
-    Both are spatial, in the link's own coordinates, without gravity. q, qd and qdd
-    (None: zero) are split by joint. Not a solver: laws of the tool share it.
+    Both are spatial, in link coordinates, without gravity. Laws of the tool share it.
     """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:
@@ -186,10 +185,7 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
 
 def of_origin(v, a):
-    """Return the acceleration of a frame, its linear part that of the frame's origin.
-
-        (dw; dv + w x v)   from the spatial acceleration (dw; dv), velocity (w; v)
-    """
+    """Return (dw; dv + w x v), a frame's acceleration with its origin's linear part."""
     return a + cross(Motion(v.ang, Vector.zeros(3)), v)
 
 

@@ -374,9 +374,8 @@ def gradient_changes(model, motion, w, paths):
 class HybridInputs(NamedTuple):
     """Inputs of hybrid dynamics with loops.
 
-    mask: Whether an acceleration is prescribed; qdd is read there, and zero elsewhere,
-    tau is read elsewhere. f_ext is by body with the base, body coordinates; rates are
-    Baumgarte's [1/s].
+    qdd is read where `mask`, and zero elsewhere; tau is read elsewhere. f_ext is by
+    body with the base, body coordinates; rates are Baumgarte's [1/s].
     """
 
     q: Any

@@ -102,10 +102,7 @@ def open_forces(model, q, qd, qdd, f_ext):
 
 
 def wanted_of(rows, a, b):
-    """Return the changes of the rows' accelerations that Baumgarte's equation needs, m.
-
-        -(acceleration + 2 a rate + b² f)
-    """
+    """Return -(acceleration + 2 a rate + b² f) of rows, by Baumgarte's equation."""
     return Vector(
         -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
     )

@@ -116,8 +116,8 @@ def pivot_tolerances(diagonal, squares, slopes):
 
         G_kk / |u_k|² * slope_k * 1e-10
 
-    squares: |u_k|² of each row's response or gradient; slopes: its scale. 0.0 for a
-    constant 0.0; up to 1e-290, the first factor is 1.
+    |u_k|² (`squares`) is of the row's response or gradient, slope_k its scale. 0.0 for
+    a constant |u_k|² of 0.0; for one up to 1e-290 the first factor is 1.
     """
     tolerances = []
     for g, u2, slope in zip(diagonal, squares, slopes, strict=True):
@@ -133,8 +133,7 @@ def pivot_tolerances(diagonal, squares, slopes):
 def factored_delassus(model, joints, rows):
     """Return the factors of A H^-1 A.T, with a row and a column for each of `rows`.
 
-    A dependent row raises SingularError, with a text of dependence_items, when the
-    Program runs.
+    A dependent row raises SingularError, a text of dependence_items, in the Program.
     """
     responses, slopes = row_responses(model, joints, rows)
     G = delassus_matrix(joints, responses)

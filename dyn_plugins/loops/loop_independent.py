@@ -40,10 +40,7 @@ WAY_OUT = "other independent joints"
 
 
 class IndependentMotion(NamedTuple):
-    """Motion of a robot with loops by its independent coordinates, ascending indices y.
-
-        qd = G yd,   qdd = G ydd + g
-    """
+    """Motion qd = G yd, qdd = G ydd + g by independent coordinates y, ascending."""
 
     y: list[Any]
     G: Matrix

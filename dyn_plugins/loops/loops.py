@@ -384,8 +384,7 @@ def _least_inverse_dynamics(
 def motor_coordinates(model, active):
     """Return whether each coordinate has a motor, a list of nv bools.
 
-    active: Entries as in prescribed_coordinates; None: model.active_joints, or all
-    joints of a robot without loops.
+    Entries as in prescribed_coordinates; None: model.active_joints, or all (no loops).
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names

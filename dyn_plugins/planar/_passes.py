@@ -104,9 +104,8 @@ def stretch(model, v, r, size, window):
 
         e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
 
-    eps is the distance of the joints minus l, eps' its rate; r, size are directions and
-    distances. Errors of the lengths decay with the time constant `window` [s], for None
-    not at all.
+    eps is the distance of the joints minus l, eps' its rate; errors of the lengths
+    decay with the time constant `window` [s], for None not at all.
 
     Source: WAW-5.1, WAW-12.10.
     """

@@ -106,9 +106,8 @@ def without_pulls(model, touching, impulse, couples, smallest):
 def without_leaving(model, touching, released, v, L):
     """Return the Touching without contacts and limits that were released and separate.
 
-    One that was released, but moves further in, stays active; at rate zero it
-    separates. Those that separate are no longer landed or stopped either. v: Velocities
-    after the releases.
+    One that was released, but moves further in (v is after the releases), stays active;
+    at rate zero it separates. Those that separate are not landed or stopped either.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -146,8 +145,7 @@ def modes_while(model, touching):
 
 
 def jumps_to_rest(model, contact, v):
-    """Return the changes -v of joints on the ground, also of sliding ones; else zero.
-    """
+    """Return the changes -v of joints on the ground, also sliding ones; else zero."""
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO
         for i in range(model.n)
@@ -175,8 +173,7 @@ def ways_to_ground(model, contact, x):
 def turns_beyond(model, limit, r):
     """Return the sines of the excess of angles over their active limits; else 0.0.
 
-    It approximates a small excess [rad]; positive beyond an upper limit, negative
-    beyond a lower one.
+    It approximates a small excess [rad], positive beyond upper, negative beyond lower.
     """
     beyond = []
     for i in range(model.n):

@@ -76,9 +76,7 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 
 
 def lost_energy(model, v, v_next):
-    """Return the energy lost in a plastic impact, by Carnot's theorem [J].
-
-    It is the kinetic energy of v_next - v.
+    """Return the energy lost in a plastic impact, that of v_next - v (Carnot) [J].
 
     Source: WAW-7.1.
     """

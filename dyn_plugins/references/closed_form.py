@@ -12,8 +12,7 @@ ONE_AXIS = ("revolute", "continuous", "prismatic")
 def unsupported_chain(model):
     """Return why the closed form does not support a robot, as text, or None.
 
-    Supported are unbranched chains of revolute, continuous and prismatic joints, also
-    followers.
+    Supported: unbranched, of revolute, continuous and prismatic joints, also followers.
 
     Source: RBD5-2.4 (an unbranched chain of joints of one freedom).
     """
@@ -37,8 +36,7 @@ def common_frame(model, q):
 
         s_i = X_i^-1 S_i,   I_i = X_i.T I X_i
 
-    Inertias are of the articulated kind, with all 6x6 entries, as in the original
-    methods. Lists by body.
+    By body. Inertias have all 6x6 entries (articulated), as in the original methods.
 
     Source: RBD5-2.4.
     """
@@ -54,8 +52,7 @@ def common_frame(model, q):
 def inertia_entry(s, I, i, j):
     """Return H_ij = sum_l s_i . I_l s_j over l >= max(i, j) [kg·m² | kg].
 
-    s and I are those of `common_frame`; i and j count from 1. The inertia of rotors
-    (armature) is not included.
+    s, I: From common_frame; i, j from 1. Rotors (armature) are not included.
 
     Source: RBDA (5.6); RBD5-2.4.
     """

@@ -222,8 +222,7 @@ def part2(c):
     """Return the _StepPart2 of each joint, a list, by the rules of sections 9 to 11.
 
     Joints on a line are taken as free, links as massless; the solver refuses such
-    chains before, see _OfCases. Equations that cannot be solved are marked in
-    `dropped`.
+    chains before, see _OfCases. Unsolvable equations are marked in `dropped`.
 
     Source: WAW-9.2, WAW-11.6.
     """

@@ -15,8 +15,7 @@ def weighted_stages(rates, count, dt, rolled=True):
         k_i = rates(k_(i-1), c_i dt),   c = 0, 1/2, 1/2, 1,   k_0 = 0
         change = dt (k_1 + 2 k_2 + 2 k_3 + k_4) / 6
 
-    `rolled`, the stages are iterations of one loop of the Graph; else written out one
-    after another.
+    rolled: The stages are iterations of one loop of the Graph; else written out.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

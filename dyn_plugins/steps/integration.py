@@ -27,8 +27,7 @@ def stop_force(model, q, qd):
     and its twist; D is its largest scale, and k and d are the diagonals of matrices.
     Joints of several coordinates that are not limited balls have no stops, and
     followers none of their own. A swing of pi of a limited ball joint raises
-    SingularError when the Program runs. All three are nv; k and d are zero where no
-    stop acts.
+    SingularError when the Program runs. All three are nv, and zero where no stop acts.
     """
     force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
     for i in model.independent:

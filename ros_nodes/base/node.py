@@ -276,17 +276,13 @@ class RobotNode(ParameterNode):
         return self.activate()
 
     def activate(self) -> bool:
-        """Activate the inactive node; return False on failure.
-
-        Subclasses may return True and activate later.
-        """
+        """Activate the inactive node, in a subclass maybe later; False on failure."""
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:
         """Start the node if parameter autostart is true; return False if that fails.
 
-        If the parameter is false, or the robot is missing, the node remains
-        unconfigured and True is returned.
+        Also True without a robot or with a false parameter; it stays unconfigured.
         """
         if self.value("autostart"):
             return self.start()
@@ -334,8 +330,7 @@ class RobotNode(ParameterNode):
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Call the hook `activated`, then let rclpy activate the node.
 
-        The age of the process is logged at the first activation. An exception is
-        logged, and ERROR is returned.
+        The age of the process is logged the first time; ERROR after an exception.
         """
         self.session.active = True
         self.activated()
@@ -376,25 +371,18 @@ class RobotNode(ParameterNode):
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
-        """Return a resource of rclpy, registered for destruction at clean-up.
-
-        Its callback is replaced by a guarded one, see Session.keep.
-        """
+        """Return a resource after Session.keep: guarded, destroyed at clean-up."""
         return self.session.keep(resource)
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
         """Call a function periodically, in steady time, until clean-up.
 
-        The first call is one period [s] from now. Calls that were missed are skipped;
-        exceptions are logged and counted.
+        The first call is after one period [s]; missed calls are skipped.
         """
         self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
-        """Queue a job each period [s] until clean-up, see IdleWork.due.
-
-        Its exceptions are logged and counted.
-        """
+        """Queue a job each period [s] until clean-up, see IdleWork.due."""
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
 
@@ -418,8 +406,7 @@ class RobotNode(ParameterNode):
     def build(self) -> None:
         """Build the robot, its Programs and the communication, and set `model`.
 
-        Subclasses implement it; configure calls it with a new session. On DynError or
-        ParameterException, configure fails with this reason.
+        Subclasses implement it; DynError, ParameterException: configure fails by it.
         """
         raise NotImplementedError
 
@@ -463,10 +450,7 @@ class RobotNode(ParameterNode):
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level (OK, WARN, ERROR, STALE), one sentence and values by name.
-
-        Subclasses implement it for /diagnostics; called on a configured node only.
-        """
+        """Return level, one sentence and values by name for /diagnostics; abstract."""
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:

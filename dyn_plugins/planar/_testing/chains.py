@@ -61,8 +61,7 @@ def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
 
         alpha_i = sum_j rows_ij . a_j
 
-    Angle i is that of link i from link i-1, angle 0 that of link 0. The last row is
-    zero.
+    Angle i is of link i from link i-1, angle 0 of link 0. The last row is zero.
 
     Source: WAW-2.1, eq. 12 and 13.
     """
@@ -191,10 +190,10 @@ def random_chain(
 ) -> ChainCase:
     """Return a ChainCase of a random chain, whose velocities fit its links and lines.
 
-    F is that of `forces` for random torques, plus random forces; answer is empty. n:
-    None: random, 2 to 8; free is four times as likely as another kind. Angles are
-    active (joint 0 only if it is not free) and links massive with these probabilities.
-    still: Guided joints are at rest and no support accelerates.
+    F is that of `forces` for random torques, plus random forces. For None, n is random,
+    2 to 8; free is four times as likely as another kind. Angles are active (joint 0
+    only if it is not free) and links massive with these probabilities. still: Guided
+    joints are at rest and no support accelerates.
 
     Source: WAW-5.4 (CHECK).
     """
