@@ -91,7 +91,7 @@ def position_error(model, q, q_ref, wrap):
 
 
 def turning_joints(model, names):
-    """Check the option `wrap`: a list of model.endless_joints; None: any list."""
+    """Check the option `wrap`: a list of model.endless_joints; no model: any list."""
     if isinstance(names, str):
         text = shown(names)
         raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")
