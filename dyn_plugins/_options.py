@@ -35,20 +35,13 @@ _PINOCCHIO = {"LOCAL": "local", "WORLD": "world", "LOCAL_WORLD_ALIGNED": "aligne
 
 
 def known_link(model, name):
-    """Raise ModelError if the robot has no link of this name.
-
-    Without a robot (None) no name is checked.
-    """
+    """Raise ModelError if the robot has no link of this name; None: no check."""
     if model is not None:
         model.frame(name)
 
 
 def known_links(model, names):
-    """Check a list or tuple of names of links, or None.
-
-    Raises UnsupportedError for another type, ModelError for an unknown link; without a
-    robot (None) no name is checked.
-    """
+    """Check a list or tuple of links, or None; without a robot any names pass."""
     if names is not None and not isinstance(names, (list, tuple)):
         raise UnsupportedError(
             f"{shown(names)} is no list of links; valid: a list, such as"
@@ -59,12 +52,7 @@ def known_links(model, names):
 
 
 def known_pairs(model, rows):
-    """Check rows (link, other link), an iterable; None as either one is accepted.
-
-    Raises UnsupportedError for a row that is not a list or tuple of two entries,
-    ModelError for an unknown link, TypeError if `rows` is not iterable; without a robot
-    (None) no name is checked.
-    """
+    """Check rows (link or None, other link or None); without a robot any names pass."""
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
             raise UnsupportedError(
@@ -74,12 +62,7 @@ def known_pairs(model, rows):
 
 
 def known_points(model, points):
-    """Check points (link, (x, y, z)): a known link and three finite numbers.
-
-    Raises UnsupportedError for an entry that is not a list or tuple of two items,
-    ModelError for an unknown link or for other numbers, TypeError if `points` is not
-    iterable. Without a robot (None) no name is checked, but the numbers are.
-    """
+    """Check points (link, (x, y, z)), finite; without a robot any names pass."""
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
             raise UnsupportedError(f"point {shown(entry)}; valid: (link, (x, y, z))")
@@ -88,11 +71,7 @@ def known_points(model, points):
 
 
 def known_reference(model, name):
-    """Check the name of a reference frame: "local", "world" or "aligned".
-
-    The model is not used. Raises UnsupportedError for any other value; for one of
-    Pinocchio's names, in any case, the message gives the name used here.
-    """
+    """Refuse all but "local", "world" and "aligned"; Pinocchio's names get a hint."""
     if name in _PINOCCHIO.values():
         return
     theirs = str(getattr(name, "name", name)).upper()  # of a text, or its enumeration

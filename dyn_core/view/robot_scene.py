@@ -274,12 +274,11 @@ class RobotScene(VisualScene):
 
 
 def start_position(model: Model, q: np.ndarray | None = None) -> np.ndarray:
-    """Return a new position, (nq,), with loops closed.
+    """Return a new position, (nq,), with loops closed, or open where that fails.
 
     It begins with q, also beyond limits, or for None with the neutral position moved
     into the limits. Limits of joints with quaternions are ignored; closing may exceed
-    those of others. If the loops cannot be closed, they stay open. Raises SingularError
-    or NonFiniteError if their residuals cannot be evaluated.
+    those of others.
     """
     q = model.start() if q is None else q.copy()
     if model.loops:

@@ -38,14 +38,7 @@ class Part:
 
 
 class Slider(NamedTuple):
-    """A coordinate that a person can change.
-
-    Attributes:
-        name: Label.
-        low, high: Range [m | rad].
-        start: Initial value [m | rad].
-        unit: "m" or "rad".
-    """
+    """A coordinate that a person can change, from low to high, in m or rad (`unit`)."""
 
     name: str
     low: float
@@ -55,14 +48,7 @@ class Slider(NamedTuple):
 
 
 class Camera(NamedTuple):
-    """A camera with z upwards.
-
-    Attributes:
-        place: Position, (3,) [m].
-        target: Point it looks at, (3,) [m].
-        size: Diagonal of the scene [m].
-        floor: Height of the ground [m].
-    """
+    """A camera with z upwards: place, target (3,), scene's size, floor's height [m]."""
 
     place: np.ndarray
     target: np.ndarray
@@ -71,19 +57,15 @@ class Camera(NamedTuple):
 
 
 class VisualScene(ABC):
-    """A system of bodies with surfaces.
-
-    A state is a flat array of n numbers, the argument of `poses`.
+    """A system of bodies with surfaces; a state is a flat array of n numbers.
 
     Attributes:
-        name: Name of the system.
         bodies: Names of the bodies; body 0 is fixed.
-        sliders: Coordinates that a person can change.
-        joints: Names of the joints, one for each entry of tau.
-        joint_bodies: Index of the body that shows each entry of tau.
+        joints, joint_bodies: For each entry of tau, the name of the joint and the index
+            of the body that shows it.
         effort_limit: Limit of each entry of tau; 0 if unknown [N·m | N].
         notes: Sentences about defects of the picture; more come as parts are made.
-        sketch: Surfaces shown until the visuals are made; empty if there is no sketch.
+        sketch: Surfaces shown until the visuals are made; may be empty.
         toward: Direction from the scene to the camera, 3, not normalised.
     """
 
@@ -100,12 +82,7 @@ class VisualScene(ABC):
         self._parts: dict[str, tuple[Part, ...]] = {}
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role, made on first use and then stored.
-
-        Args:
-            role: "visual", "collision" or "inertia"; other values are not refused: a
-                robot takes them as "inertia", a planar system has no such surfaces.
-        """
+        """Return the surfaces of a role, made on first use and then stored."""
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))
         return self._parts[role]
@@ -120,33 +97,18 @@ class VisualScene(ABC):
 
     @abstractmethod
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the state of the sliders' values, (n,).
+        """Return the state, (n,), of the values of `sliders` [m | rad], in their order.
 
-        Args:
-            values: Value of each slider, in the order of `sliders` [m | rad]; values
-                beyond its range are not refused.
-            moved: Index of the slider that was moved last; it keeps its value while
-                closed loops change the others. None: all may change.
-
-        Raises:
-            ShapeError: There is not one value for each slider.
-            InfeasibleError: Loops cannot be closed there.
+        Slider `moved` keeps its value as loops close; InfeasibleError: they cannot.
         """
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the value of each slider, in the order of `sliders` [m | rad].
-
-        state: One state, (n,).
-        """
+        """Return the value of each slider, in the order of `sliders` [m | rad]."""
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
-        """Return the pose of each body in the world, (..., bodies, 4, 4).
-
-        Args:
-            states: States, (..., n).
-        """
+        """Return the poses in the world, (..., bodies, 4, 4), of states (..., n)."""
 
     @abstractmethod
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
@@ -155,33 +117,23 @@ class VisualScene(ABC):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return the `state` of values drawn uniformly from the sliders' ranges, (n,).
 
-        Closed loops may change the values. Raises InfeasibleError if loops cannot be
-        closed there; there is no second try.
+        Closed loops may change the values; InfeasibleError: they cannot be closed.
         """
         return self.state([rng.uniform(x.low, x.high) for x in self.sliders])
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass in the world, (3,) [m]; None if unknown, as here.
-
-        Args:
-            poses: Poses of the bodies, (bodies, 4, 4).
-        """
+        """Return the centre of mass in the world, (3,) [m]; None, as here: unknown."""
         return None
 
     def camera(
         self, several: np.ndarray, parts: Sequence[Part] | None = None
     ) -> Camera:
-        """Return a camera that sees the parts in all poses.
+        """Return a camera that sees the parts in all poses, (count, bodies, 4, 4).
 
         It stands 1.6 diagonals from the centre of the parts, in the direction `toward`.
         It sees a cube of 1 m about the origin if there are no parts to be seen, or if
-        one of their corners or poses is NaN or infinite.
-
-        Args:
-            several: Poses, (count, bodies, 4, 4); a count of 0 is a ValueError if there
-                are parts to be seen.
-            parts: Parts to be seen; None: all visual parts, made if they are not yet.
-                Ground and parts without corners are ignored.
+        one of their corners or poses is NaN or infinite. None: all visual parts, made
+        if they are not yet. Ground and parts without corners are ignored.
         """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for part in self.parts() if parts is None else parts:

@@ -70,17 +70,10 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 
 
 def scene_of(what: Shown) -> VisualScene:
-    """Return the scene of a robot, a planar system, a task or an environment.
+    """Return the scene of a Model, ChainModel, PlanarObject, task or environment.
 
     A planar task is shown in its random initial state of seed 0; a robot's task as the
     robot alone, at the robot's own initial position.
-
-    Args:
-        what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
-
-    Raises:
-        UnsupportedError: `what` is of another type.
-        ModelError: A PlanarObject has no rods.
     """
     what = _task_of(what)
     if isinstance(what, Model):
@@ -103,23 +96,12 @@ def scene_of(what: Shown) -> VisualScene:
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
-    """Return the replay of states of a system.
+    """Return the replay of states of a system, one in each row.
 
-    Args:
-        what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
-        states: States, one in each row: q of a robot or object, positions x, y of a
-            chain's n joints (rows, n, 2) or (rows, 2 n), flat states of a task; or one
-            state of a robot, object or task; or a Recording, if `what` is a Model or a
-            task of a robot. None raises ShapeError.
-        t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
-            state allows: steps of the task's interval, times of the Recording, or 0.
-
-    Raises:
-        UnsupportedError: `what` is of another type, or a Recording is not of a robot.
-        ModelError: A PlanarObject has no rods.
-        ShapeError: The states do not fit or are not finite, there are none, `t` is
-            missing or does not fit, or is given with a Recording.
-        SettingError: Times are not finite or decrease, or a Recording has no rows.
+    A state is q of a robot or object, positions x, y of a chain's n joints, (rows, n,
+    2) or (rows, 2 n), or the flat state of a task; `states` may be one state of a
+    robot, object or task, or a Recording of a robot. t: times of the rows, (rows,) [s];
+    None: steps of the task's interval, times of the Recording, or 0 for one state.
     """
     what = _task_of(what)
     if isinstance(states, Recording):

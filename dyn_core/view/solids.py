@@ -12,13 +12,7 @@ Sizes = Sequence[float] | np.ndarray
 
 
 class Triangles(NamedTuple):
-    """A surface of triangles.
-
-    Attributes:
-        vertices: Corners, (n, 3) [m].
-        faces: Indices of the corners of each triangle, counter-clockwise from outside,
-            (m, 3).
-    """
+    """A surface: vertices (n, 3) [m]; faces (m, 3), counter-clockwise from outside."""
 
     vertices: np.ndarray
     faces: np.ndarray
@@ -28,11 +22,7 @@ class Triangles(NamedTuple):
         return Triangles(self.vertices @ pose[:3, :3].T + pose[:3, 3], self.faces)
 
     def scaled(self, factors: Sizes) -> Triangles:
-        """Return the surface scaled by three factors along x, y, z.
-
-        If the product of the factors is not positive, the order of corners is
-        reversed, so that a mirrored surface stays counter-clockwise from outside.
-        """
+        """Return the surface scaled along x, y, z, its corners reversed if mirrored."""
         faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
         return Triangles(self.vertices * np.asarray(factors, float), faces)
 
@@ -105,56 +95,30 @@ def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a capsule about z, centred at the origin.
-
-    Args:
-        radius: Radius of cylinder and caps [m].
-        length: Length of the cylinder, without the caps [m].
-        around: Number of corners of a circle, at least 4; a cap has around // 4 rings.
-    """
+    """Return a capsule about z, centred at the origin; `length` is without its caps."""
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
     return _turned(np.concatenate([top, bottom]), around)
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone with a base, about z: the base at z = 0, the tip at z = length.
-
-    The base shares no corners with the side, so that its edge is sharp.
-
-    Args:
-        radius: Radius of the base [m].
-        length: Height [m].
-        around: Number of corners of the base.
-    """
+    """Return a cone about z: base at z = 0, tip at z = length; the edge is sharp."""
     side = np.array([(0.0, length), (radius, 0.0)])
     foot = np.array([(radius, 0.0), (0.0, 0.0)])
     return joined([_turned(side, around), _turned(foot, around)])
 
 
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return a capsule between two points.
-
-    The points are the ends of its cylinder; both caps extend `radius` beyond them. For
-    equal points it is a ball.
-
-    Args:
-        start, end: Points, (3,) [m].
-        radius: Radius [m].
-    """
+    """Return a capsule; `start` and `end`, (3,) [m], are the ends of its cylinder."""
     length = float(np.linalg.norm(np.subtract(end, start)))
     return capsule(radius, length).moved(along(start, end, 0.5))
 
 
 def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return an arrow from `start` to `end`.
+    """Return an arrow between two points, (3,) [m]; `radius` is that of the shaft.
 
     The head is 6 radii long, but at most half of the arrow, and 2.2 times as thick as
     the shaft. For equal points it is a flat disc across the world's z axis.
-
-    Args:
-        start, end: Points, (3,) [m].
-        radius: Radius of the shaft [m].
     """
     length = float(np.linalg.norm(np.subtract(end, start)))
     head = min(6.0 * radius, 0.5 * length)

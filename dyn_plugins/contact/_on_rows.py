@@ -14,23 +14,10 @@ from dyn_core.contact import (
 
 
 def solve_on_rows(name, problem, warm=None, **options):
-    """Return the solution of a ConstraintProblem by a solver of ROW_SOLVERS.
+    """Return the ContactSolution of a ConstraintProblem by a solver of ROW_SOLVERS.
 
-    Args:
-        name: Name of the solver.
-        problem: Problem.
-        warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s]; not
-            changed; None: zeros.
-        options: Options of the solver; defaults are in ROW_SOLVERS; values are not
-            checked.
-
-    Returns:
-        ContactSolution: impulses, velocities G lambda + b, residuals, status and number
-        of iterations. A problem that is not solved has a status, not an exception.
-
-    Raises:
-        SettingError: `name` or an option is unknown.
-        numpy.linalg.LinAlgError: G is not finite.
+    warm: Initial impulses, (m,) or one for all [N·s | N·m·s], not changed; None: zeros.
+    Values of options are not checked. An unsolved problem has a status, no exception.
     """
     x, *quality, count, status = solve_arrays(name, problem, warm, **options)
     u = problem.apply(x) + problem.b
@@ -42,25 +29,10 @@ def solve_on_rows(name, problem, warm=None, **options):
 def solve_arrays(name, problem, warm=None, **options):
     """Return impulses, the five residuals, iterations and status of a problem.
 
-    G is factorised as a product of sparse rows; time steps use the same solvers. A
-    problem that is not solved has a status, not an exception.
-
-    Args:
-        name: Name of a solver of ROW_SOLVERS.
-        problem: ConstraintProblem.
-        warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
-            not changed; None: zeros.
-        options: Options of the solver; defaults are in ROW_SOLVERS; values are not
-            checked.
-
-    Returns:
-        Eight values: impulses (m,), primal, dual, complementarity, dissipation, law,
-        number of iterations, and the status as an index in STATUSES. For convex_newton,
-        `law` is the residual of the convex relaxation.
-
-    Raises:
-        SettingError: `name` or an option is unknown.
-        numpy.linalg.LinAlgError: G is not finite.
+    Eight values: impulses (m,), primal, dual, complementarity, dissipation, law (for
+    convex_newton that of the convex relaxation), number of iterations, and the status
+    as an index in STATUSES. Arguments are those of solve_on_rows. G is factorised as a
+    product of sparse rows; time steps use the same solvers.
     """
     rows, nv = rows_of(problem, 0.0 if warm is None else warm)
     solver = RowSolver(name, rows, nv, **options)

@@ -61,10 +61,8 @@ def lemke(M, q, max_iterations):
 def shortfall(M, q, z):
     """Return the residual max |min(z, M z + q)| of an LCP, relative to its scale.
 
-    The scale is 1e-4 times the largest entry of z, at least 1 and at most 100: rounding
-    errors grow with z, as for heavy bodies on light ones. 0.0 without rows.
-
-    M, q, z: Matrix and vector of the problem, scaled to about one, and a solution.
+    M and q are scaled to about one. The scale, 1e-4 max z in [1, 100], allows for
+    rounding errors that grow with z, as for heavy bodies on light ones.
     """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
     large = ROUNDED * float(np.abs(z).max(initial=0.0))
@@ -77,17 +75,9 @@ def pivoted(M, q, change, max_iterations):
         w = M z + q + 1 z0,   z0 enters, then the complement of the leaving variable
 
     Ties of the ratio test are broken lexicographically by the rows of the inverse of
-    the basis, so that no basis is repeated. If q + change >= 0, z is zero without a
-    pivot.
-
-    Args:
-        M, q: Matrix and vector of the problem, (n, n), (n,).
-        change: Perturbation, added to q for pivoting, (n,).
-        max_iterations: Largest number of pivots.
-
-    Returns:
-        z >= 0 of the last basis, (n,), solved for q with negative values set to 0, also
-        after a ray; the number of pivots; and CONVERGED, RAY or MAX_ITERATIONS.
+    the basis, so that no basis is repeated. Returns z >= 0 of the last basis, (n,),
+    with negative values set to 0, also after a ray; the number of pivots; and
+    CONVERGED, RAY or MAX_ITERATIONS.
 
     Source: LCP-5.
     """
@@ -172,18 +162,11 @@ def polyhedral(problem, facets):
 
     A unilateral row has z = lambda. A box row has z = lambda - lo, or z = hi - lambda
     if only hi is finite, and between two bounds also y with w_y = hi - lo - z. A
-    contact has lambda_n, beta >= 0 along the facet directions D, and gamma: w_beta =
-    D.T u + gamma, w_gamma = lambda_n - sum(beta). A contact of one row is unilateral.
-    z follows the blocks: lambda_n, beta, gamma of a contact; z, y of a box row.
-
-    Args:
-        problem: ConstraintProblem without free rows, m rows.
-        facets: Number of friction directions for two tangent rows, even.
-
-    Returns:
-        M, (n, n), and q, (n,), scaled to unit responses; T, (m, n), and start, (m,),
-        which is the finite bound of each box row (the lower one, if both are finite)
-        and zero elsewhere [N·s | N·m·s].
+    contact has lambda_n, beta >= 0 along the facet directions D (`facets`, even, for
+    two tangent rows), and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n -
+    sum(beta). A contact of one row is unilateral. z follows the blocks: lambda_n, beta,
+    gamma of a contact; z, y of a box row. M and q are scaled to unit responses; start
+    [N·s | N·m·s] is zero but for box rows.
 
     Source: LCP-5.
     """

@@ -73,22 +73,13 @@ class PrincipalPivoting(ContactSolver):
 
 
 def pivot(problem, max_iterations):
-    """Return impulses between bounds, the number of pivots, and a status.
+    """Return impulses between bounds, (m,) [N·s | N·m·s], number of pivots, and status.
 
         d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
 
-    C are the rows between bounds, d is the row that is changed, A is G + R, scaled.
-
-    Args:
-        problem: A problem without free rows and friction.
-        max_iterations: Largest number of pivots.
-
-    Returns:
-        Impulses, (m,) [N·s | N·m·s]; number of pivots; CONVERGED, or with the
-        impulses reached so far MAX_ITERATIONS or INFEASIBLE.
-
-    Raises:
-        numpy.linalg.LinAlgError: The block of A of the rows between bounds is singular.
+    C are the rows between bounds, d is the row that is changed, A is G + R, scaled. The
+    problem has no free rows and no friction. The status is CONVERGED, or with the
+    impulses reached so far MAX_ITERATIONS or INFEASIBLE.
     """
     unit = 1 / np.sqrt(np.where(problem.response > 0, problem.response, 1.0))
     A = problem.A * unit[:, None] * unit

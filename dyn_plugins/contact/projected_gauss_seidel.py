@@ -170,10 +170,7 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
 
 def row_times(row, x):
-    """Return the dot product of two sequences of numbers.
-
-    Raises ValueError for sequences of different lengths.
-    """
+    """Return the dot product of two sequences of numbers of equal length."""
     return total(a * y for a, y in zip(row, x, strict=True))
 
 

@@ -58,9 +58,7 @@ SEPARATE, STICK, SLIP = 0.0, 1.0, 2.0
 class Placed(NamedTuple):
     """Bodies in the base's axes about one origin; entry 0 is unused.
 
-    Attributes:
-        X: Transform from these axes to each body.
-        S: Motion subspace of each joint, in these axes.
+    X transforms these axes to each body; S is its joint's motion subspace in them.
     """
 
     X: list[Any]
@@ -68,16 +66,7 @@ class Placed(NamedTuple):
 
 
 def placed_bodies(model, X, S):
-    """Return the Placed of a robot; its entries 0, of the base, are None.
-
-    The origin is a floating base's origin; without a floating base, the base's origin.
-    The axes are those of the base.
-
-    Args:
-        model: Robot.
-        X: By body: transform from its parent; entry 0 is not read.
-        S: By body: motion subspace of its joint, body coordinates; entry 0 is not read.
-    """
+    """Return the Placed about the origin of a floating base, or else of the base."""
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
         p = model.parent[i]
@@ -99,20 +88,11 @@ def _from_body(X, subspace):
 
 
 def moving_rates(model, placed, X, S, q, v, u):
-    """Return the rates Psi of all motion subspaces, in the coordinates of `placed`.
+    """Return the rates Psi of all motion subspaces, by body, coordinates of `placed`.
 
     They are the changes of velocities with each joint's position, seen from the bodies
-    that the joint moves.
-
-    Args:
-        model: Robot.
-        placed: The Placed.
-        X, S: By body: transform from the parent, motion subspace in body coordinates.
-        q, u: Positions and velocities of each body's joint, by body.
-        v: Motion of each body at u, body coordinates; entry 0 is the base's.
-
-    Returns:
-        List of MotionSubspaces by body; entry 0 is None.
+    that the joint moves. X, S, q and the rates u are by body; v is the motion of each
+    body at u. S and v are in body coordinates.
     """
     rates, still = [None], Motion.zero()
     for i in model.bodies:
@@ -129,16 +109,12 @@ class ActiveContact:
     """A contact at the solution of a step.
 
     Attributes:
-        body: Index of the body.
         f: Unit forces of the rows n, s, e: normal, direction of slip, and the tangent
             across the slip.
         g: Vector g of each row; see the module.
         load: D of the contact, a function from a Motion to a Force.
         by_gap: Derivatives by a change of the gap (a moved half-space): velocities of
             the rows, and the wrench.
-        mode: The Mode.
-        mu: Friction coefficient.
-        impulse: Impulses of the rows [N·s].
         before: Motion of the body before the step, and g of n at this motion.
     """
 
@@ -181,19 +157,13 @@ class Mode(NamedTuple):
 
 
 def mode_of(mu, sigma, bias, impulse, response, tiny):
-    """Return the Mode of a contact.
+    """Return the Mode of a contact; its rows are the normal and two tangents.
 
     It separates unless an impulse presses it; a pressed contact slips if its friction
-    is at the cone and, with friction, its tangents move; else it sticks.
-
-    Args:
-        mu: Friction coefficient, a Python number; 0: a pressed contact slips.
-        sigma: Velocity of its rows after the step: normal, two tangents [m/s].
-        bias: Bias of the normal row [m/s].
-        impulse: Impulses of its rows in the same order [N·s].
-        response: Velocity of the normal row per impulse [(m/s)/(N·s)].
-        tiny: Largest velocity that counts as zero, also for the normal impulse times
-            the response [m/s].
+    is at the cone and, with friction, its tangents move; else it sticks. `mu` is a
+    Python number; `sigma` are velocities after the step [m/s], `response` is the normal
+    row's velocity per impulse; `tiny` [m/s] is the largest velocity that counts as
+    zero, also for the normal impulse times the response.
 
     Source: LCP-22.
     """
@@ -230,16 +200,8 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
 def active_contacts(model, solved, placed, V, dt, world, links):
     """Return a list of the ActiveContacts of a step, in the order of solved.touching.
 
-    Contacts that take no part in the step are included, with zero rows.
-
-    Args:
-        model: Robot.
-        solved: SolvedContacts of the step, in which all points have rows
-            (deepest=False).
-        placed: The Placed at the step's position.
-        V: By body: motion after the step, in the coordinates of `placed`.
-        dt: Step [s], for the size of velocities that count as zero.
-        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
+    Contacts that take no part in the step have zero rows. All points of `solved` have
+    rows (deepest=False). V: By body, motion after the step, coordinates of `placed`.
     """
     impulses, turns = solved.outputs[0], _rolling(model, solved, world, links)
     speed = dt * 9.81

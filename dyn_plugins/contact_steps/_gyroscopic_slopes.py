@@ -23,19 +23,11 @@ from dyn_plugins.steps._joint_blocks import slope_columns, slopes_by_joint
 
 
 class GyroscopicSlopes:
-    """Derivatives of gyroscopic_change by q, qd and tau.
+    """Derivatives of gyroscopic_change: by_q, by_qd, nv x nv, and JointBlocks by_tau.
 
-    Args:
-        model: Robot.
-        q, qd: Positions and velocities before the step.
-        H: Joint-space inertia, nv x nv.
-        C_q, C_qd: Derivatives of C by q and qd, nv x nv.
-        mean: Arguments force, dt and remaining of gyroscopic_change: tau - C, nv; step
-            [s]; part of the step that follows q.
-
-    Attributes:
-        by_q, by_qd: Derivatives by q and qd, Matrices, nv x nv.
-        by_tau: Derivative by tau, JointBlocks.
+    State and H are those before the step, C_q and C_qd derivatives of C, nv x nv. mean:
+    Arguments force, dt and remaining of gyroscopic_change: tau - C, nv; step [s]; part
+    of the step that follows q.
     """
 
     def __init__(self, model, q, qd, H, C_q, C_qd, mean):
@@ -55,11 +47,8 @@ class GyroscopicSlopes:
     def by_parameters(self, H_p, C_p):
         """Return the derivative by parameters of the robot, nv x np.
 
-        Args:
-            H_p: List of Matrices, nv x np: in entry k, the rows of a root joint are the
-                derivative of column k of this joint's own block of H, k counted from 0
-                in each block. Columns beyond the list count as zero.
-            C_p: Derivative of C by the parameters, nv x np.
+        C_p is that of C, nv x np. Entry k of H_p, nv x np, has in the rows of a root
+        joint that of column k of this joint's own block of H; missing ones are zero.
         """
         changes = [{} for _ in C_p.rows[0]]
         for i in _roots(self._model):
@@ -91,10 +80,7 @@ class GyroscopicSlopes:
 
 
 def turns(model):
-    """Return whether a joint on the base has more than one velocity coordinate.
-
-    Only such joints have gyroscopic moments. Followers do not count.
-    """
+    """Return whether gyroscopic moments occur: a root joint of several coordinates."""
     return any(model.joint[i].nv > 1 for i in _roots(model))
 
 

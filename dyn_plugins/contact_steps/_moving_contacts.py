@@ -68,15 +68,11 @@ class Row(NamedTuple):
 
 
 class BodyRows(NamedTuple):
-    """Rows of one body.
+    """At most six rows of one body, and the number of rows that the others imply.
 
-    Attributes:
-        rows: At most six Rows.
-        dependent: Number of rows that the others imply.
-        T: Map from the rows of the contacts to `rows`, a list of six Vectors; None:
-            identity.
-        disagree: Condition: dependent rows contradict each other, as if the gaps of a
-            box's corners had different derivatives.
+    T maps the rows of the contacts to `rows`, a list of six Vectors; None: identity.
+    disagree: Dependent rows contradict each other, as if the gaps of a box's corners
+    had different derivatives.
     """
 
     rows: list
@@ -86,20 +82,16 @@ class BodyRows(NamedTuple):
 
 
 def rows_of_body(contacts, slopes):
-    """Return the BodyRows of one body.
+    """Return the BodyRows of the ActiveContacts of one body.
 
     Each contact gives three rows: normal, along and across the slip. Tangent rows of a
     contact that does not stick, and all rows of one that does not press, are zero. In a
-    slipping contact, `push` of the normal row includes the friction.
+    slipping contact, `push` of the normal row includes the friction. `slopes` are, by
+    contact, derivatives of its bias by gap and velocity of approach.
 
     More than six rows A (m x 6) are reduced to T A, with T (6 x m) the transposed
     orthonormal columns of A: Gram-Schmidt on six columns, with zeros for dependent
     columns. The impulses T.T y have the least norm.
-
-    Args:
-        contacts: ActiveContacts of one body.
-        slopes: For each contact, the derivatives of its bias by gap and by the velocity
-            of approach.
     """
     rows, n = [], range(len(contacts))
     for k, (x, (by_gap, by_approach)) in enumerate(zip(contacts, slopes, strict=True)):
@@ -136,11 +128,8 @@ def inside_by_others(contacts, T):
 
     For dependent rows, the impulses that a solver finds may lie on a cone without need.
     If the impulses of least norm with the same wrench lie inside all cones, and all
-    pressed contacts stick, no contact is about to slip.
-
-    Args:
-        contacts: ActiveContacts of one body.
-        T: BodyRows.T; None: the impulses are unique, and the result is False.
+    pressed contacts stick, no contact is about to slip. Without T of BodyRows they are
+    unique, and the result is False.
     """
     if T is None:
         return False
@@ -184,18 +173,12 @@ def _orthonormal(columns):
 
 
 def inverse_of_any_rank(M):
-    """Return an inverse of M on its independent rows; other rows and columns are zero.
+    """Return an inverse of M on its independent rows, zero elsewhere, and a number.
 
     Gauss-Jordan elimination in the order of the rows. A row whose pivot is at most 1e-9
     of its diagonal entry depends on previous rows: for symmetric semidefinite M and
-    consistent right sides, the solution satisfies it, too.
-
-    Args:
-        M: Square Matrix, the responses of rows to each other; not changed.
-
-    Returns:
-        The inverse, a Matrix, and the number of dependent rows; rows of no response, a
-        diagonal entry of at most 1e-12 of the largest, do not count.
+    consistent right sides, the solution satisfies it, too. The number is that of such
+    rows, without rows of no response (diagonal entry at most 1e-12 of the largest).
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """
@@ -230,26 +213,15 @@ class MovingContacts:
         (H + drag) du = (R_q - by_q) dq + ... + by_mu dmu + by_gap dgap + C.T dlambda
         A du = c_q dq + c_v dqd + c_gap dgap
 
-    Args:
-        model: Robot.
-        rule: Function of contact_biases.py.
-        solved: SolvedContacts, in which all points have rows.
-        state: q, qd and dt, before the step.
-        parts: StepParts.
+    All points of `solved` have rows; `state` is q, qd and dt before the step.
 
     Attributes:
-        contacts: ActiveContacts, in the order of solved.touching.
         modes: SEPARATE, STICK or SLIP of each contact, a Vector.
         at_border: Condition: a contact is at the boundary of two modes, or dependent
             rows contradict each other.
-        slips: Condition: a contact slips.
         at_gap_zero: Condition: a contact presses at gap 0, the kink of the bias.
         dependent: Number of rows that other rows of the same body imply.
-        placed: Placed at the step's position.
-        Psi, Psi_before: Results of moving_rates at the velocities after and before the
-            step.
-        drag, by_q: Matrices, nv x nv.
-        by_mu, by_gap: Matrices, nv x number of contacts.
+        Psi, Psi_before: moving_rates at the velocities after and before the step.
         A, C, c_q, c_v, c_gap: Lists of the m active rows, each nv numbers; of c_gap one
             for each contact.
     """
@@ -382,16 +354,10 @@ class MovingContacts:
 def gap_sides(contacts, gaps):
     """Return for each contact whether it presses at gap 0, and its side of the kink.
 
-    Args:
-        contacts: ActiveContacts.
-        gaps: Gap of each contact [m].
-
-    Returns:
-        List of pairs of conditions. The first: it presses and |gap| is at most 1e-7 m.
-        The second: the derivative of an open gap applies, else the one of an overlap;
-        it is read only where the first holds.
-        All contacts of a body get the side of its lowest pressing contact at gap 0,
-        open if this gap is above 1e-12 m; without one, the open side.
+    Pairs of conditions. The first: it presses and |gap| is at most 1e-7 m. The second,
+    read only where the first holds: the derivative of an open gap applies, else the one
+    of an overlap. All contacts of a body get the side of its lowest pressing contact at
+    gap 0, open if this gap is above 1e-12 m; without one, the open side.
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     at_zero, lowest = [], {}
@@ -464,18 +430,12 @@ def _transposed(rows, height):
 def constrained(inverse, momentum, moving):
     """Return the solution of the linear system, with the active rows kept, and E.
 
-    Args:
-        inverse: Inverse of the inertia with the drag, nv x nv.
-        momentum: Right sides of the equation of motion by q, qd, p, mu and gaps,
-            Matrices with nv rows.
-        moving: The MovingContacts.
-
-    Returns:
-        Four values: a tuple of the derivatives of u by q, qd, p, mu and gaps; E,
-        nv x nv, the derivative of u by the right side of the equation of motion; the
-        number of dependent rows; and the condition that dependent rows contradict each
-        other by q: next to this position they are independent. Without contacts E is
-        `inverse`, the number is 0.0 and the condition False.
+    `inverse` is that of the inertia with the drag; `momentum` has right sides of the
+    equation of motion by q, qd, p, mu and gaps. Returns four values: a tuple of the
+    derivatives of u by these; E, nv x nv, the derivative of u by the right side of the
+    equation of motion (`inverse` without contacts); the number of dependent rows; and
+    the condition that dependent rows contradict each other by q: next to this position
+    they are independent.
     """
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:

@@ -72,14 +72,11 @@ FILLS = {
 class DeepestPoints:
     """The deeper half of a shape's points on a half-space, in their order.
 
-    An odd number of points is halved downwards. A shape with one or two points has all
-    of them. Of equal gaps, the earlier count as deeper. The other points lie above: a
+    An odd number of points is halved downwards; a shape with one or two has all of
+    them. Of equal gaps, the earlier count as deeper. The other points lie above: a
     velocity that the deeper points allow never brings them below, unless the shape is
-    inside of the half-space. The choice depends on values, so it is traced.
-
-    Attributes:
-        count: Number of points of the shape.
-        points: ContactCandidates of the deeper half in gap, place and forces alone.
+    inside of the half-space. The choice depends on values, so it is traced. `points`
+    are ContactCandidates in gap, place and forces alone; `count` counts the shape's.
     """
 
     def __init__(self, points):
@@ -105,11 +102,7 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Return the lists of the deeper half, in the order of the points.
-
-        Args:
-            lists: One list of numbers for each point of the shape, in their order.
-        """
+        """Return the deeper half of `lists`, which has one for each point, in order."""
         picked = []
         for place in range(self._few):
             # The last point that can have this index in the half.
@@ -121,13 +114,7 @@ class DeepestPoints:
         return picked
 
     def of_all(self, lists):
-        """Return a list of numbers for each point, from the lists of the deeper half.
-
-        A point outside of the half gets zeros; if none is outside, `lists` is returned.
-
-        Args:
-            lists: One list of numbers for each point of the half, in their order.
-        """
+        """Return a list of numbers for each point, zeros outside of the deeper half."""
         if self._few == self.count:
             return lists
         spread = []
@@ -146,13 +133,7 @@ def _either(condition, a, b):
 
 
 def points_by_shape(touching, deepest):
-    """Return a list of the DeepestPoints of each shape on each half-space.
-
-    Args:
-        touching: ContactCandidates, a list of one a point; their order is kept.
-        deepest: Whether to choose the deeper half of each shape; if False, each point
-            is a group of its own, and all are chosen.
-    """
+    """Return the DeepestPoints of each shape on each half-space, or of each point."""
     shapes = {}
     for k, point in enumerate(touching):
         shapes.setdefault(point.pair if deepest else k, []).append(point)
@@ -160,22 +141,12 @@ def points_by_shape(touching, deepest):
 
 
 def impulses_of_half(shapes, impulses):
-    """Return the impulses of the points with rows, a Vector, three for each point.
-
-    Args:
-        shapes: DeepestPoints, in the order of the points.
-        impulses: Impulses of all points, three for each.
-    """
+    """Return the impulses of points with rows from those of all, three for each."""
     return _by_shape([(x.of_half, x.count) for x in shapes], impulses)
 
 
 def impulses_of_all(shapes, impulses):
-    """Return the impulses of all points, a Vector, three for each; zero without rows.
-
-    Args:
-        shapes: DeepestPoints, in the order of the points.
-        impulses: Impulses of the points with rows, three for each.
-    """
+    """Return the impulses of all points, three for each; zero without rows."""
     return _by_shape([(x.of_all, len(x.points)) for x in shapes], impulses)
 
 
@@ -295,11 +266,9 @@ def _velocity_and_outputs(rule, inputs, parts):
 
 
 class StepInputs(NamedTuple):
-    """Robot and inputs of a step with contacts.
+    """Robot and inputs of a step with contacts, as in the module; gaps are taken at q.
 
-    Attributes:
-        model, q, qd, tau, dt, warm, f_ext: As in the module; gaps are taken at q.
-        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+    remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
     """
 
     model: Any
@@ -313,14 +282,7 @@ class StepInputs(NamedTuple):
 
 
 class StepParts(NamedTuple):
-    """Slots and options of a step with contacts.
-
-    Attributes:
-        forward_dynamics, contact_solver, bias, mass_matrix: Slots.
-        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
-        solver_options: Options of the contact solver, by name.
-        rule_options: Options of the rule, by name.
-    """
+    """Slots, half-spaces, touching links (None: all) and options of a contact step."""
 
     forward_dynamics: Any
     contact_solver: Any
@@ -339,13 +301,10 @@ class StepParts(NamedTuple):
 
 
 class SolvedContacts(NamedTuple):
-    """Contacts of a step and its solution.
-
-    The lists have one entry for each point with rows: the points of DeepestPoints.
+    """Contacts of a step and its solution; lists by point with rows (DeepestPoints).
 
     Attributes:
         velocity: Velocity after the step along the initial axes, nv [rad/s | m/s].
-        touching: ContactCandidates with rows.
         motions: Pairs of the motion of its body before the step, and after it without
             contacts, body coordinates.
         active: Whether it takes part in the step: a condition, or True.
@@ -369,19 +328,9 @@ class SolvedContacts(NamedTuple):
 def solved_contacts(rule, inputs, parts, deepest=False):
     """Solve the contacts of a step, and return its SolvedContacts.
 
-    Args:
-        rule: Function of contact_biases.py: which contacts are active, and their bias.
-        inputs: StepInputs.
-        parts: StepParts.
-        deepest: Whether only the DeepestPoints have rows; else all points do.
-
-    Returns:
-        The SolvedContacts. If no shape can touch a half-space: lists, G, impulses and
-            gaps are empty, residuals, iterations and status zero, and the velocity is
-            the one without contacts.
-
-    Raises:
-        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+    `rule`, of contact_biases.py, says which contacts are active, and their bias. With
+    `deepest`, only the DeepestPoints have rows. If no shape can touch a half-space,
+    lists are empty, numbers zero, and the velocity is the one without contacts.
 
     Source: LCP-3, LCP-4.
     """
@@ -457,19 +406,10 @@ def without_gain(impulse, velocity, b):
 
 
 def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
-    """Return whether a contact takes part in a step, and the bias of its normal row.
+    """Return whether a contact takes part (condition or True), and its bias [m/s].
 
-    Args:
-        rule: Function of contact_biases.py.
-        contact: The ContactCandidate.
-        gap: Its gap [m].
-        motions: Body's motion (body axes) before the step, after it without contacts.
-        dt: Step [s].
-        parameters: Options of the rule, by name.
-        approach: Normal velocity before, closing below 0 [m/s]; None: of the motions.
-
-    Returns:
-        A condition or True; and the bias [m/s].
+    motions: Of the body before the step, and after it without contacts, body axes.
+    approach: Normal velocity before, closing below 0 [m/s]; None: of the motions.
     """
     before, free = (contact.forces[0] @ v for v in motions)
     approach = before if approach is None else approach
@@ -495,16 +435,13 @@ class ContactCandidate:
 
     Attributes:
         pair: Index of the pair of shape and half-space.
-        body: Index of the body.
         gap: Distance from the half-space; negative: overlap [m].
         place: Contact point midway between the surfaces, body coordinates [m].
-        axes: Normal and two tangents, base coordinates; the normal points out of the
-            half-space.
-        turned: Normal and two tangents, body coordinates.
-        material: Combined material of the two surfaces.
+        axes, turned: Normal, out of the half-space, and two tangents, in base and body
+            coordinates.
+        material, mu, restitution: Combined of the two surfaces.
         centre, radius: Ball at the point of the shape, body coordinates [m].
         forces: Unit forces at the contact point along the axes, body coordinates.
-        mu, restitution: Friction coefficient and restitution of the material.
     """
 
     pair: int
@@ -575,12 +512,7 @@ def half_spaces(model, world):
 
 
 def linked_shapes(model, links):
-    """Raise UnsupportedError for `links` of another type, unknown or without a shape.
-
-    Args:
-        model: Robot; None: only the type is checked.
-        links: List, tuple, set or frozenset of names of links, or None for all.
-    """
+    """Refuse `links` of another type, unknown or shapeless; no model: only by type."""
     if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
         raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
     if model is None:
@@ -643,12 +575,7 @@ VALID = {"world": half_spaces, "links": linked_shapes, **CORRECTION}
 
 
 def step_options(erp):
-    """Return {name: default} of the options of contact steps.
-
-    They are world, links, erp, push_out_speed, restitution_threshold, solver_options.
-
-    erp: Default of the option erp, the fraction of an overlap that a step corrects.
-    """
+    """Return {name: default} of the options of contact steps; erp gives its default."""
     return {
         "world": (HalfSpace(),),
         "links": None,

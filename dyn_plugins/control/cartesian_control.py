@@ -235,17 +235,7 @@ def posture_force(model, q, qd, q_rest, stiffness, damping):
 
         stiffness (q_rest (-) q) - damping qd
 
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities, not split by joint.
-        q_rest, stiffness: Rest position, (nq,), and stiffness, (nv,); None: no spring.
-        damping: Damping, (nv,); None: no damper.
-
-    Returns:
-        None without spring and damper.
-
-    Raises:
-        UnsupportedError: Only one of q_rest and stiffness is given.
+    None: no spring, or no damper. Refused: one of q_rest and stiffness alone.
     """
     if (q_rest is None) != (stiffness is None):
         named, other = ("q_rest", "rest_stiffness")[:: 1 if stiffness is None else -1]
@@ -259,30 +249,13 @@ def posture_force(model, q, qd, q_rest, stiffness, damping):
 
 
 class Tool:
-    """Velocity and Jacobian of a frame, and its displacement to a reference pose.
+    """Velocity v and Jacobian J of a frame, and its displacement e to a reference pose.
 
-    Six numbers, and the six rows of a matrix, are [angular; linear].
-
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities, not split by joint.
-        pose_ref: Reference pose in the base, 7 numbers: position [m], quaternion x, y,
-            z, w.
-        frame: Name of the link.
-        reference: Axes of velocities and wrenches, at the frame's origin: aligned with
-            the base, or local, of the frame.
-
-    Attributes:
-        J: Jacobian of the frame in these axes, Matrix (6, nv).
-        v: Velocity of the frame in these axes, (6,).
-        e: Displacement log(T^-1 T_ref) from the frame to the reference, frame's axes,
-            (6,).
-
-    Raises:
-        UnsupportedError: No joint moves the frame.
-        ModelError: There is no such link.
-        QuaternionError: The quaternion has not length 1 within 0.001; a Program raises
-            it when it runs.
+    Six numbers, and the six rows of J, are [angular; linear] at the frame's origin, in
+    axes aligned with the base, or local, of the frame; e = log(T^-1 T_ref) in the
+    frame's axes. pose_ref: In the base, position [m] and quaternion x, y, z, w.
+    Refused: a frame that no joint moves, and a quaternion whose length is not 1 within
+    0.001 (by the Program).
     """
 
     def __init__(self, model, q, qd, pose_ref, frame, reference):
@@ -302,10 +275,7 @@ class Tool:
             self.v = self.in_axes(to_reference(X, "aligned") @ v)
 
     def in_axes(self, motion):
-        """Return a motion, six numbers in base axes, rotated to the axes of the tool.
-
-        A Vector; the point of reference stays the same.
-        """
+        """Return a motion in base axes, rotated to the tool's about the same point."""
         return Vector(motion) if self._aligned else turned(self._R.T, motion)
 
     def spring(self, stiffness, energy_limit):
@@ -314,12 +284,9 @@ class Tool:
             wrench . v = -dV/dt,   V = e.T K e / 2
             V = E (2 s - 1) beyond the energy E,   s = sqrt(e.T K e / (2 E))
 
-        Beyond E the wrench keeps the size that it has there, in the metric of K.
-
-        Args:
-            stiffness: K (6, 6), symmetric, which is not checked. Its axes are the
-                base's if reference is aligned, else the axes of the reference pose.
-            energy_limit: E, above zero, which is not checked [J]; None: no limit.
+        Beyond E [J] (None: no limit) the wrench keeps the size that it has there, in
+        the metric of K. K (6, 6) is symmetric, E above zero; neither is checked. Axes
+        of K are the base's if reference is aligned, else those of the reference pose.
         """
         if self._aligned:
             pull = turned(self._R_ref.T, stiffness @ turned(self._R_ref, self.e))
@@ -340,14 +307,7 @@ class Tool:
             m_i = 1 / (J H^-1 J.T)_ii,  the mass that a force along axis i alone moves
 
         If joints cannot move the frame along axis i, or K_ii <= 0, only `damping` acts
-        along it.
-
-        Args:
-            stiffness: K, Matrix (6, 6).
-            factors: Factors of the joint-space inertia H.
-            ratio: Damping ratio of each axis, (6,); None: 1 without `damping`, else 0.
-            damping: Matrix (6, 6), or None for zero.
-            v_ref: Reference velocity, (6,), or None for zero.
+        along it. A ratio of None is 1 without `damping`, else 0.
         """
         slip = -self.v if v_ref is None else Vector(v_ref) - self.v
         result = Vector.zeros(6) if damping is None else damping @ slip
@@ -391,15 +351,10 @@ class TaskInertia:
         W = b sum_i (s_0^2 - s_i^2)^2 / s_0^2 u_i u_i.T  over all s_i < s_0
         b = tr(S J H^-1 J.T S) / tr(S J J.T S)
 
-    s_i and u_i are singular values and left singular vectors of S J. W is zero away
-    from singular positions, and dampens only the directions in which the frame can
-    hardly move; it and its first derivatives are continuous.
-
-    Args:
-        J: Jacobian of the frame, Matrix (6, nv).
-        factors: Factors of the joint-space inertia H.
-        threshold: s_0, of the singular values of S J [m | 1].
-        length: l [m].
+    s_i and u_i are singular values and left singular vectors of S J, s_0 is the
+    threshold [m | 1], l the length [m]. W is zero away from singular positions, and
+    dampens only the directions in which the frame can hardly move; it and its first
+    derivatives are continuous.
     """
 
     def __init__(self, J, factors, threshold, length):
@@ -426,32 +381,22 @@ class TaskInertia:
     def force(self, a):
         """Return Lambda a, the wrench (6,) that accelerates the frame by a, (6,).
 
-        Both are [angular; linear] in the axes of J's rows. Near singular positions the
-        acceleration differs from a.
+        Axes are those of J's rows. Near singular positions the acceleration differs.
         """
         scaled = [s * x for s, x in zip(self._S, a, strict=True)]
         x = self._factors.solve(scaled)
         return Vector(s * y for s, y in zip(self._S, x, strict=True))
 
     def joint_force(self, a):
-        """Return J.T Lambda a, (nv,), the joint forces of `force` for a motion a, (6,).
-
-        a: [angular; linear] in the axes of J's rows.
-        """
+        """Return J.T Lambda a, (nv,): the joint forces of `force` for a motion a."""
         return self.J.T @ self.force(a)
 
     def joint_motion(self, a):
-        """Return H^-1 J.T Lambda a, (nv,): the joint motion of least kinetic energy.
-
-        Its motion of the frame is a, away from singular positions.
-        """
+        """Return H^-1 J.T Lambda a, (nv,): the joint motion of least energy for a."""
         return self._H.solve(self.joint_force(a))
 
     def idle(self, tau):
-        """Return (1 - J.T Lambda J H^-1) tau, (nv,), for joint forces tau, (nv,).
-
-        The result does not move the frame, except near singular positions.
-        """
+        """Return (1 - J.T Lambda J H^-1) tau, (nv,), which does not move the frame."""
         return tau - self.joint_force(self.J @ self._H.solve(tau))
 
 

@@ -82,14 +82,7 @@ def joint_impedance(
 
 
 def position_error(model, q, q_ref, wrap):
-    """Return q_ref (-) q, a Vector of nv; entries of joints in `wrap` lie in [-pi, pi).
-
-    Args:
-        model: Robot.
-        q, q_ref: Position and reference, nq.
-        wrap: Names of joints of one coordinate; a follower stands for its leader. An
-            unknown, fixed or locked joint raises ModelError.
-    """
+    """Return q_ref (-) q, nv; entries of joints named in `wrap` lie in [-pi, pi)."""
     e = list(model.difference(q, q_ref))
     for name in wrap:
         index = model.v_slice(name).start
@@ -98,12 +91,7 @@ def position_error(model, q, q_ref, wrap):
 
 
 def turning_joints(model, names):
-    """Check the option `wrap`: a list of names of model.endless_joints.
-
-    Raises UnsupportedError for a string, ModelError for another joint, TypeError if
-    `names` is not iterable. Without a model (None), only the first is checked. Returns
-    nothing.
-    """
+    """Check the option `wrap`: a list of model.endless_joints; no model: any list."""
     if isinstance(names, str):
         text = shown(names)
         raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")

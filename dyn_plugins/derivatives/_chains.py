@@ -6,12 +6,9 @@ from dyn_core.authoring import Matrix
 
 
 class Coordinate(NamedTuple):
-    """A coordinate of a body's joint.
+    """A coordinate of a body's joint: its number among those of all bodies.
 
     Attributes:
-        number: Index among the coordinates of all bodies in the order of the bodies,
-            followers included.
-        body: Index of the joint's body.
         k: Index within the joint.
         rank: Depth: rises along a path from the base; equal for coordinates of a joint
             that act together.
@@ -26,11 +23,7 @@ class Coordinate(NamedTuple):
 
 
 def paths_of(model):
-    """Return, by body, a tuple of the Coordinates from the base to its joint, included.
-
-    Entry 0, of the base, is empty. Coordinates of a joint in series are in their
-    sequence.
-    """
+    """Return, by body, a tuple of the Coordinates from the base to its joint's."""
     paths, number = [()], 0
     for i in model.bodies:
         above, joint = paths[model.parent[i]], model.joint[i]
@@ -48,11 +41,10 @@ def paths_of(model):
 
 
 def chains_of(model):
-    """Return the bodies as a list of chains, lists of bodies, parents first.
+    """Return the bodies, each in one of a list of chains of bodies, parents first.
 
-    Each body is in one chain. At each branch the chain continues to the child whose
-    longest path outward has the most coordinates, of equal ones to the first; other
-    children begin new chains, and so do all children of the base.
+    A chain continues to the child whose longest path outward has the most coordinates,
+    the first of equals; others, and all children of the base, begin new chains.
     """
     longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
     for i in reversed(model.bodies):
@@ -68,10 +60,7 @@ def chains_of(model):
 
 
 def stacked(*parts):
-    """Return a Matrix whose row n is vector n of each list, joined end to end.
-
-    parts: Lists of equal length of vectors or rows, else ValueError.
-    """
+    """Return a Matrix whose row n is vector n of each list, joined end to end."""
     rows = zip(*parts, strict=True)
     return Matrix([x for vector in row for x in vector] for row in rows)
 

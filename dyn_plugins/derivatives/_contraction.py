@@ -98,13 +98,8 @@ def motions(model, q, qd, qdd, f_ext):
     """Return the Motions of a state: motion, inertia and force sums by body.
 
     They are in the frame of the first body of each branch; entry 0 is unused. Gravity
-    counts as an acceleration of the base.
-
-    Args:
-        model: Robot.
-        q, qd, qdd: By body, position, velocity and acceleration of its joint; entry 0
-            is not read.
-        f_ext: By body, external force, body coordinates [N·m; N]; entry 0 is not read.
+    counts as an acceleration of the base. q, qd, qdd and f_ext are by body; f_ext is in
+    body coordinates [N·m; N].
     """
     m = Motions(*([None] * (model.nb + 1) for _ in range(16)))
     X, v, a = [None] * (model.nb + 1), [None] * (model.nb + 1), [None] * (model.nb + 1)
@@ -150,12 +145,9 @@ def _slopes(joint, up, q):
 class Weighted:
     """Motion and sums under the weights as joint rates, by body; entry 0 is unused.
 
-    Attributes:
-        W_p: Motion of the parent.
-        sigma: Derivatives of the motion W of the body and its descendants by the
-            coordinates of its joint.
-        P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
-        BW: Sum of B(I, W) over the body and its descendants.
+    W_p is the motion of the parent, sigma the derivatives of the motion W of the body
+    and its descendants by its joint's coordinates. P, Q and BW are sums of I W, B(I,
+    v).T W and B(I, W) over the body and its descendants.
     """
 
     W_p: list
@@ -184,16 +176,9 @@ def _weighted_motions(model, m, weights):
 
 
 def weighted_rates(joint, S, dS, W_p, w):
-    """Return sigma of a joint: W_p x s_k plus the derivatives of S times w.
+    """Return sigma of a joint: W_p x s_k plus the derivatives of S times weights w.
 
-    In a series, W_p includes the coordinates before k.
-
-    Args:
-        joint: Joint.
-        S, dS: Motion subspace and its derivatives by each coordinate; dS is not read
-            for a series.
-        W_p: Motion of the parent under the weights, coordinates of S.
-        w: Weights of the joint's coordinates.
+    In a series, W_p includes the coordinates before k, and dS is not read.
     """
     if joint.series is None:
         return cross(W_p, S) + MotionSubspace(dS_k @ w for dS_k in dS)
@@ -207,15 +192,8 @@ def weighted_rates(joint, S, dS, W_p, w):
 def second_derivatives(model, m, state, weights):
     """Return the second derivatives of weights . tau by qq, q qd, qd qd, q qdd.
 
-    Args:
-        model: Robot.
-        m: Motions of the state.
-        state: Lists by body q, qd and qdd.
-        weights: By body; followers have their leader's weight times the ratio.
-
-    Returns:
-        Tuple of four Matrices nv x nv in this order; entry [j, k] is the derivative
-        first by j, then by k.
+    Four Matrices nv x nv; [j, k] is first by j, then by k. `m` are Motions, `state` and
+    weights are by body; followers have their leader's weight times the ratio.
     """
     w, paths = _weighted_motions(model, m, weights), paths_of(model)
     n = sum(joint.nv for joint in model.joint[1:])
@@ -340,22 +318,11 @@ def _fill(entries, path, members, products):
 
 
 def own_changes(joint, i, m, under_weights, state, weight):
-    """Return additional terms of a block of coordinates that act together.
+    """Return additional terms of a joint's block, Matrices by qq, q qd, qd qd, q qdd.
 
-    There sigma, alpha and beta of a coordinate change with another one. Where S is
-    constant, the change is sigma, alpha and beta of the bracket s_k x s_j.
-
-    Args:
-        joint: Joint of body i.
-        i: Index of the body.
-        m: Motions of the state.
-        under_weights: W_p, P and Q of the body, see Weighted.
-        state: q, qd and qdd of the joint.
-        weight: Weights of its coordinates.
-
-    Returns:
-        Tuple of four Matrices by qq, q qd, qd qd and q qdd, a row and a column for each
-        coordinate of the joint.
+    Its coordinates act together: sigma, alpha and beta of one change with another.
+    Where S is constant, the change is sigma, alpha and beta of the bracket s_k x s_j.
+    under_weights: W_p, P and Q of the body, see Weighted.
     """
     S, n = m.S[i], joint.nv
     q, qd, qdd = state

@@ -29,21 +29,10 @@ VALID = {"f_ext_fixed": NAME, "f_ext_points": POINTS}
 
 
 def points_by_body(model, points):
-    """Return the point of action of the force on each body, body coordinates [m].
+    """Return by body the point of action of its force, body coordinates [m]; or zeros.
 
-    Args:
-        model: Robot.
-        points: {link: point in the link's frame [m]}, or None. Links that are fixed to
-            a body belong to this body.
-
-    Returns:
-        List by body, entry 0 for the base, of Vectors; a body without a point has its
-        origin, zeros.
-
-    Raises:
-        UnsupportedError: For a point that has not 3 numbers, or a second point of one
-            body.
-        ModelError: For an unknown link.
+    points: {link: point in the link's frame [m]}, or None. A point that has not 3
+    numbers, an unknown link, and a second point of one body are refused.
     """
     by_body = [Vector.zeros(3)] * (model.nb + 1)
     taken = set()
@@ -114,21 +103,10 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
 
         sum_i J_i.T D_i J_i,   D_i h = -df_i for a body that moves by h
 
-    Base coordinates throughout, so that the load of a subtree is a sum.
-
-    Args:
-        model: Robot.
-        q: Joint positions, by joint.
-        f_ext: By body, force on it, body coordinates [N·m; N]; entry 0 is not read.
-        fixed: body, base or point, as the option f_ext_fixed.
-        points: As the option f_ext_points, read unless `fixed` is "body".
-
-    Returns:
-        Dict of blocks (i, j) of joint forces of i by displacements of j, for bodies i
-        and j of which one is an ancestor of the other, and i = j; {} for "body".
-
-    Raises:
-        UnsupportedError, ModelError: For invalid points, as points_by_body.
+    Base coordinates throughout, so that the load of a subtree is a sum. f_ext is by
+    body, body coordinates [N·m; N]. The result has blocks (i, j) of joint forces of i
+    by displacements of j, for i = j and bodies of which one is an ancestor of the
+    other.
 
     Source: KIM-4.5 (external forces fixed to the base or in direction), assembled.
     """
@@ -154,20 +132,7 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
 
 
 def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
-    """Return dtau_dq with the terms of forces that are not fixed to their bodies.
-
-    Args:
-        model: Robot.
-        dtau_dq: Derivative for forces fixed to their bodies, nv x nv; returned itself
-            if all forces are fixed to their bodies.
-        q: Joint positions, nq.
-        f_ext: By body, entry 0 for the base: force, body coordinates [N·m; N].
-        f_ext_fixed, f_ext_points: The options of FixedForces, f_ext_fixed not None.
-
-    Raises:
-        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
-            points_by_body.
-    """
+    """Return dtau_dq with the terms of forces that are not fixed to their bodies."""
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
     )

@@ -9,27 +9,13 @@ from dyn_plugins.derivatives._seeds import moved_model, moved_position
 
 
 def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points):
-    """Return external forces with their derivatives, without the one on the base.
+    """Return forces on bodies 1 to nb, body coordinates, which carry their derivatives.
 
-    Args:
-        model: Robot.
-        q, dq: Joint positions and their displacement, nq and nv.
-        f_ext, df_ext: By body, entry 0 for the base: force and its change, body
-            coordinates [N·m; N].
-        changed: Numbers with derivatives by parameter path; {}: none.
-        f_ext_fixed: Frame in which the forces are constant as bodies move: body, base
-            (about its origin) or point (base axes, acting at a point of the body).
-        f_ext_points: {link: this point in the link's frame [m]}, or None: the bodies'
-            origins; read only for point.
-
-    Returns:
-        List of Forces on bodies 1 to nb, body coordinates; their numbers carry the
-        derivatives.
-
-    Raises:
-        UnsupportedError: A point has not 3 numbers, or a body has two.
-        ModelError: A link of f_ext_points, or a path of `changed`, is unknown; not
-            checked if f_ext_fixed is body.
+    dq is a displacement (nv); f_ext and df_ext are by body with the base, `changed` are
+    numbers with derivatives by parameter path. As bodies move, forces are constant in
+    the frame f_ext_fixed: body, base (about its origin) or point (base axes, acting at
+    the body's point of f_ext_points {link: point in the link's frame [m]}, or else its
+    origin).
     """
     f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
     if f_ext_fixed == "body":

@@ -77,13 +77,11 @@ class Direction:
 
     Attributes:
         dq, dqd: Displacement in the tangent space and change of velocity, nv.
-        f_ext, df_ext: By body, entry 0 for the base: external force and its own change,
-            body coordinates [N·m; N].
-        dp: Change of the parameter's numbers; not read without a parameter.
-        parameter: Path of a parameter, or None.
+        f_ext, df_ext: By body with the base: external force and its own change, body
+            coordinates [N·m; N].
+        dp: Change of the numbers of `parameter`, a path or None.
         f_ext_fixed: body, base or point: see forces_along.
-        f_ext_points: By link: point of action, in the link's frame [m]; None, or for a
-            body without one: the body's origin.
+        f_ext_points: By link: point of action, in the link's frame [m]; else origins.
     """
 
     dq: Vector
@@ -97,11 +95,7 @@ class Direction:
 
 
 def parameter_along(model, parameter, dp):
-    """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None.
-
-    dp: As many numbers as the path has; if it has one, also the number itself. Raises
-    ModelError for an unknown path, ValueError for another size of dp.
-    """
+    """Return {parameter: its numbers with derivatives dp}; {} if it is None."""
     if parameter is None:
         return {}
     rates = dp if hasattr(dp, "__iter__") else [dp]
@@ -109,12 +103,7 @@ def parameter_along(model, parameter, dp):
 
 
 def moved_model(model, changed):
-    """Return the Model with the parameters in `changed`; `model` if that is empty.
-
-    changed: Numbers with derivatives by parameter path. Raises ModelError for an
-    unknown path, or numbers that are not finite or not as many as the path has, and
-    SingularError for an axis of length 0.
-    """
+    """Return the Model with `changed`, numbers with derivatives by parameter path."""
     return parameter_paths.with_values(model, changed) if changed else model
 
 
@@ -203,18 +192,7 @@ def forces_along(model, X, dh, along):
 
         h_i = X h_p + dh_i,   w its angular part; r is the body's origin unless given
 
-    Args:
-        model: Robot.
-        X, dh: By body, as in Seeds.
-        along: The Direction.
-
-    Returns:
-        List of Forces by body, entry 0, for the base, zero; along.df_ext itself for
-        "body".
-
-    Raises:
-        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
-            points_by_body.
+    By body, entry 0 (base) zero; for "body" it is along.df_ext itself.
 
     Source: KIM-4.5.
     """
@@ -238,18 +216,8 @@ def forces_along(model, X, dh, along):
 def check_choices(name, model, choices):
     """Return a new dict of the options of a build; a parameter adds the input dp.
 
-    "inputs" becomes a tuple. `choices` is not changed.
-
-    Args:
-        name: Name of the solver, for errors.
-        model: Robot.
-        choices: Options of the build; "parameter" is a path or None.
-
-    Raises:
-        UnsupportedError: For inputs that are no names, the input dp without a
-            parameter, a parameter that is not a string, and for the reasons of
-            `check_path`.
-        ModelError: For an unknown path.
+    "inputs" becomes a tuple. Refused: inputs that are no names, dp without a parameter,
+    and what `check_path` refuses.
     """
     path = choices.get("parameter")
     inputs = input_names(name, choices.get("inputs", ()))
@@ -269,27 +237,12 @@ def check_choices(name, model, choices):
 
 
 def acting_options(choices):
-    """Return which of joint_friction and joint_springs the options of a build turn on.
-
-    A list of these names. choices: The options.
-    """
+    """Return which of joint_friction and joint_springs the options turn on, a list."""
     return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
 
 
 def checked_paths(name, model, choices, loops):
-    """Return the option `paths` of a build as a tuple, each path checked.
-
-    Args:
-        name: Name of the solver, for errors.
-        model: Robot.
-        choices: Options of the build; without `paths`, the result is empty.
-        loops: Whether the solver closes loops.
-
-    Raises:
-        UnsupportedError: If paths is a string or not iterable, for inputs that are no
-            names, and for the reasons of `check_path`.
-        ModelError: For an unknown path.
-    """
+    """Return the option `paths` of a build as a tuple, checked by check_path."""
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
     inputs = input_names(name, inputs)
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
@@ -306,20 +259,9 @@ def checked_paths(name, model, choices, loops):
 def check_path(name, model, path, acting, inputs, loops=False):
     """Check that this build has a derivative by a parameter.
 
-    Args:
-        name: Name of the solver, for errors.
-        model: Robot.
-        path: Parameter path.
-        acting: Which of joint_friction and joint_springs are on.
-        inputs: Names of the inputs of the build.
-        loops: Whether the solver closes loops.
-
-    Raises:
-        UnsupportedError: If the parameter acts only with an option that is off, belongs
-            to a loop that is not closed, is the time of a robot without driven joints,
-            or is an inertial parameter or origin of a link or joint of which a
-            parameter, also this one, is among the inputs.
-        ModelError: For an unknown path, or a parameter that its element does not have.
+    Refused: one that acts only with an option that is off, belongs to a loop that is
+    not closed, is the time of a robot without driven joints, or is an inertial
+    parameter or origin of a link or joint of which a parameter is among the inputs.
     """
     parameter_paths.numbers(model, path)
     link, _, what = path.rpartition(".")

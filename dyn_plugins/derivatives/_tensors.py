@@ -59,17 +59,11 @@ class Tensors(NamedTuple):
 
 
 def second_derivative_tensors(model, m, state):
-    """Return the Tensors of a state, by the coordinates of all bodies.
+    """Return the Tensors of a state, nested lists [i][j][k].
 
-    Args:
-        model: Robot.
-        m: Motions of the state.
-        state: Lists by body q, qd and qdd.
-
-    Returns:
-        Tensors, nested lists [i][j][k]: qq, qv and vv, of tau_i by q_j, q_k; q_j, qd_k;
-        and qd_j, qd_k; and dH, of H[i, j] by q_k. Indices count the coordinates of all
-        bodies in the order of the bodies, followers included.
+    qq, qv and vv are of tau_i by q_j, q_k; q_j, qd_k; and qd_j, qd_k; dH is of H[i, j]
+    by q_k. Indices count the coordinates of all bodies, followers included. `m` are
+    Motions; `state` is q, qd and qdd by body.
     """
     n = sum(joint.nv for joint in model.joint[1:])
     tensors = Tensors(
@@ -346,11 +340,7 @@ def _set_as(tensor, places, others):
 
 
 def by_leaders(model, tensors):
-    """Return Tensors by the nv independent coordinates: followers add to their leaders.
-
-    dH is made exactly symmetric. tensors: Tensors by the coordinates of all bodies; not
-    changed.
-    """
+    """Return Tensors by the nv independent coordinates; dH is exactly symmetric."""
     leads = []  # by coordinate of a body: independent ones with the factor of each
     for i in model.bodies:
         numbers = range(*model.v_slices[i].indices(model.nv))

@@ -55,13 +55,7 @@ def inverse_along(model, seed, qdd, dqdd):
                + sum_children X.T (dF_k + dh_k x* F_k)
         dtau_i = dS.T F + S.T dF
 
-    Args:
-        model: Robot.
-        seed: Seeds of its joints, bodies and external forces.
-        qdd, dqdd: Joint accelerations, nv, and their change.
-
-    Returns:
-        tau and dtau, nv each, with the forces of rotors, without friction and springs.
+    With the forces of rotors, without friction and springs.
 
     Source: KIM-4.2 (Table 5); ad_V is V x, and -ad_V^* is V x*.
     """
@@ -103,14 +97,8 @@ def body_force(I, dI, V, dV, a, da):
         a' = a_lin + w x v,   U = [alpha] + [w][w]
 
     The force is linear in the classical acceleration a' of the origin and in U, and
-    linear in the ten numbers of I, so no term multiplies two derivatives.
-
-    Args:
-        I, dI: RigidInertia, and the change of its ten numbers, also a RigidInertia.
-        V, dV, a, da: Spatial velocity and acceleration, and their changes.
-
-    Returns:
-        Two Forces: value, derivative.
+    linear in the ten numbers of I, so no term multiplies two derivatives. dI is the
+    change of these numbers, as a RigidInertia.
 
     Source: KIM-4.2, its line of dF_i, in the form of RBD5-4.1.
     """
@@ -238,12 +226,7 @@ def hd_directional(
 
 
 def hybrid_sizes(model, options):
-    """Return {"np": size of dp, "nu": prescribed, "nf": other coordinates}.
-
-    np is 0 without a parameter. options: Options of the solver; "parameter" and
-    "prescribed" are read. Raises UnsupportedError for an invalid "prescribed",
-    ModelError for an unknown, fixed or locked joint or an unknown path.
-    """
+    """Return {"np": size of dp, "nu": prescribed, "nf": other coordinates}."""
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
     return {**sizes(model, options), "nu": nu, "nf": len(mask) - nu}
@@ -281,16 +264,10 @@ class Directional(FixedForces):
 
 
 def directional(name, signature, algorithm, **more):
-    """Return a solver of derivatives along a direction.
+    """Return a solver of derivatives along a direction; `more` goes to Directional.
 
     Its options are parameter, f_ext_fixed, f_ext_points, and for HD_DIRECTIONAL
-    prescribed.
-
-    Args:
-        name: Name of the solver.
-        signature: ID_DIRECTIONAL, FD_DIRECTIONAL or HD_DIRECTIONAL.
-        algorithm: Function of the model, the Signature's inputs and the options.
-        more: Further arguments of Directional.
+    prescribed; `algorithm` takes the model, the inputs and these.
     """
     hybrid = signature == HD_DIRECTIONAL
     options = {"prescribed": ()} if hybrid else {}

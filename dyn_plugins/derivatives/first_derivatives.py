@@ -122,14 +122,9 @@ def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
 
     Psi_dot and Psi_ddot are the derivatives of the body's velocity and acceleration by
     the joint's coordinates, Psi_dot + S_dot those of the acceleration by their rates.
-
-    Args:
-        joint: Joint.
-        S, dS: Motion subspace, and its derivatives by each coordinate; dS is not read
-            for coordinates in series.
-        v_p, a_p: Velocity and acceleration of the parent, coordinates of S.
-        motion: q, qd and qdd of the joint.
-        up: Transform from the body to the coordinates of S; None: S is in the body's.
+    `motion` is q, qd and qdd of the joint. S, v_p and a_p have the same coordinates;
+    `up` transforms to these from the body's, None: they are the body's. dS is not read
+    for coordinates in series.
     """
     q, qd, qdd = motion
     if joint.series is not None:

@@ -51,16 +51,9 @@ SHORT = 9  # longest path, in coordinates, for tensors weight by weight
 class UnitWeighted:
     """Motion and sums under the weights as joint rates, by body; entry 0 is unused.
 
-    Attributes:
-        W_p: Motion of the parent.
-        sigma: Derivatives of the motion W of the body and its descendants by the
-            coordinates of its joint.
-        P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
-        BW: Sum of B(I, W) over the body and its descendants; None if they all move as
-            the body's parent does.
-        W: Motion of the body.
-        moving: Whether the body, one of its ancestors or one of its descendants has a
-            nonzero weight.
+    W_p, sigma, P, Q and BW are as in Weighted, and W is the motion of the body; BW is
+    None if the body and its descendants all move as its parent does. moving: The body,
+    one of its ancestors or of its descendants has a nonzero weight.
     """
 
     W_p: list
@@ -107,19 +100,7 @@ def _weighted_motions(model, m, weights):
 
 
 def with_few_weights(model, m, state, weights):
-    """Return the results of second_derivatives, fast for weights of mostly zeros.
-
-    They are right for all weights.
-
-    Args:
-        model: Robot.
-        m: Motions of the state.
-        state: Lists by body q, qd and qdd.
-        weights: By body; followers have their leader's weight times the ratio.
-
-    Returns:
-        Four Matrices nv x nv, by qq, q qd, qd qd, q qdd; [j, k] first by j, then by k.
-    """
+    """Return the results of second_derivatives, fast for weights of mostly zeros."""
     w = _weighted_motions(model, m, weights)
     blocks = {}, {}, {}, {}
     for i in model.bodies:

@@ -9,18 +9,10 @@ GROUP = 8  # minimum number of coordinates in one such product
 def ancestor_blocks(model, X, *outputs):
     """Return the blocks sum F_i.T M_j for each body i and each j: i or an ancestor.
 
-    F_i is transformed from body i to body j: F_j = X_j.T F_i from child to parent.
-
-    Args:
-        model: Robot.
-        X: By body, the transform from its parent; entry 0 is not read.
-        outputs: One or more lists of pairs (F, M), the terms of a sum: F is, by body,
-            the force subspace at body i, M, by body, the motion subspace at body j,
-            each in the coordinates of its body.
-
-    Returns:
-        A list: for each of the outputs a dict from (i, j) to a Matrix, nv of joint i x
-        nv of joint j. Blocks of joints without coordinates are empty or missing.
+    F_i is transformed from body i to body j: F_j = X_j.T F_i from child to parent. Each
+    output is a list of terms (F, M), force and motion subspaces by body in its
+    coordinates, and gives a dict from (i, j) to a Matrix, nv of joint i x nv of joint
+    j. Blocks of joints without coordinates are empty or missing.
     """
     pairs = sum(
         model.joint[i].nv * model.joint[j].nv

@@ -32,8 +32,8 @@ class ArticulatedJoint(ClusterJoint):
     Attributes:
         U: Forces for unit accelerations of its coordinates, cluster's frame; zero for
             prescribed coordinates.
-        D: Inertia along its coordinates with armature, factored; rows and columns of
-            prescribed coordinates are those of the identity.
+        D: Inertia along its coordinates with armature, factored; identity where
+            prescribed.
         prescribed: By coordinate: condition that its acceleration is prescribed, so
             that it is rigid under forces; empty if none is.
     """
@@ -47,27 +47,18 @@ class ArticulatedJoint(ClusterJoint):
         return Vector(values[k] for k in self.coordinates)
 
     def without_prescribed(self, values):
-        """Return `values`, one per coordinate of the joint, zero where prescribed.
-
-        `values` itself is returned if no coordinate is prescribed.
-        """
+        """Return `values`, one per coordinate of the joint, zero where prescribed."""
         if not self.prescribed:
             return values
         pairs = zip(self.prescribed, values, strict=True)
         return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
 
     def joint_force(self, forces):
-        """Return the generalized force along the joint's coordinates, J.T f summed.
-
-        forces: Force on each body by body index, in coordinates of the body.
-        """
+        """Return the sum of J.T f; `forces` are by body index, in body coordinates."""
         return total(self.J[i].T @ forces[i] for i in self.bodies)
 
     def total_force(self, forces):
-        """Return the sum of the forces on the joint's bodies, in the cluster's frame.
-
-        forces: Force on each body by body index, in coordinates of the body.
-        """
+        """Return the sum of `forces`, in body coordinates, in the cluster's frame."""
         return total(self.X_of[i].T @ forces[i] for i in self.bodies)
 
 
@@ -94,14 +85,7 @@ class Accelerations(NamedTuple):
 def joint_inertia(model, i, A):
     """Return a Factored, L.T D L = A plus the armature of joint i on its diagonal.
 
-    A pivot at or below model.pivot_tolerances raises SingularError with the joint's
-    name when the Program runs.
-
-    Args:
-        model: Robot.
-        i: Body that the joint carries.
-        A: Articulated inertia along the joint's coordinates, S.T IA S, nv of joint i
-            square.
+    SingularError in the Program: a pivot is at or below model.pivot_tolerances.
     """
     names = [f"joint {model.names[i]}"] * A.shape[0]
     A = A + Matrix.diagonal(model.armature[i])
@@ -109,12 +93,7 @@ def joint_inertia(model, i, A):
 
 
 def joint_transforms(model, q):
-    """Return by body: transforms from the parents, and joints' motion subspaces.
-
-    Two lists, entry 0 of both is None. Subspaces are in coordinates of the body.
-
-    q: Joint positions by body; entry 0 is not read.
-    """
+    """Return by body X from its parent and S in its coordinates; entries 0 are None."""
     X, S = [None], [None]
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i])
@@ -130,20 +109,12 @@ def articulated_joints(model, X, S, prescribed=None):
 
     The sums go over the bodies c of a cluster; J_c is the motion of body c for unit
     rates of the cluster's coordinates. A body without couplings has J = S. A pivot of D
-    at or below its tolerance raises SingularError when the Program runs.
+    at or below its tolerance raises SingularError when the Program runs. `prescribed`
+    is by coordinate, nv, or None.
 
-    Args:
-        model: Robot.
-        X: By body: transform from its parent.
-        S: By body: motion subspace of its joint.
-        prescribed: By coordinate, nv: condition that its acceleration is prescribed;
-            None if none is.
-
-    Returns:
-        A list of an ArticulatedJoint for each cluster, parents first, and a list by
-        body, base included, of articulated inertias. Entry 0, the base, is its own
-        inertia only. The inertia of a body in a cluster of several bodies leaves out
-        the cluster's other bodies.
+    Returns an ArticulatedJoint for each cluster, parents first, and articulated
+    inertias by body, that of the base its own only. The inertia of a body in a cluster
+    of several bodies leaves out the cluster's other bodies.
 
     Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
     gears in series, TAZZ-5.3 for shared coordinates.
@@ -188,14 +159,8 @@ def accelerations_from_forces(model, joints, tau, p):
         u = tau - sum_c J_c.T p_c,   p_p += X.T (p + U D^-1 u)
         qdd = D^-1 (u - U.T a_p),    a_c = X_c a_p + J_c qdd
 
-    The base is at rest; prescribed coordinates get the acceleration zero.
-
-    Args:
-        model: Robot.
-        joints: Result of `articulated_joints`.
-        tau: Joint forces, nv [N·m | N].
-        p: By body, with an entry for the base: bias force, the force needed for no
-            acceleration, body coordinates [N·m; N]; not changed.
+    The base is at rest; prescribed coordinates get the acceleration zero. p is, by
+    body, the force needed for no acceleration, body coordinates [N·m; N]; not changed.
 
     Source: RBDA, Table 7.1; TAZZ-3.4, TAZZ-3.5, TAZZ-6.1.
     """
@@ -221,13 +186,8 @@ def transmitted_forces(model, joints, IA, a, pA):
 
         tau = sum_c J_c.T (IA_c a_c + pA_c)
 
-    The forces that accelerate rotors (armature) are not included.
-
-    Args:
-        model: Robot.
-        joints, IA: Results of `articulated_joints`.
-        a, pA: By body: spatial acceleration, and articulated bias force. Entries of the
-            base are not read.
+    The forces that accelerate rotors (armature) are not included. IA, a and the
+    articulated bias forces pA are by body.
 
     Source: RBDA, Table 7.1; KIM-2.3.
     """
@@ -244,16 +204,8 @@ def propagate_to_base(model, joints, body, force):
 
         u = J.T f,   f_p = X.T (f - U D^-1 u)
 
-    Args:
-        model: Robot.
-        joints: Result of `articulated_joints`.
-        body: Index of the body; 0 is the base.
-        force: Force on it, body coordinates.
-
-    Returns:
-        Dict from the index of an articulated joint in `joints` to the joint force u of
-        its coordinates (zero where prescribed), for the joints between body and base;
-        empty for the base.
+    The result maps an index in `joints` to u of its coordinates, zero where prescribed.
+    The force is in body coordinates.
 
     Source: TAZZ-6.3, TAZZ-6.4.
     """
@@ -271,18 +223,9 @@ def propagate_to_base(model, joints, body, force):
 
 
 def joint_row(model, joints, i, size=1.0):
-    """Return the joint forces caused by a force on one joint, from it to the base.
+    """Return the joint forces that the force `size` on one joint causes, to the base.
 
-    Args:
-        model: Robot.
-        joints: Result of `articulated_joints`.
-        i: Body of a joint of one coordinate; a follower's force acts on its leader's
-            coordinates, times the gear ratio.
-        size: Its joint force [N·m | N].
-
-    Returns:
-        Dict from the index of an articulated joint in `joints` to the joint force of
-        its coordinates, as propagate_to_base returns it.
+    As of propagate_to_base; a follower's force acts on its leader, times the ratio.
     """
     k = _number_of(joints)[i]
     joint = joints[k]
@@ -300,11 +243,7 @@ def _number_of(joints):
 
 
 def add_rows(parts):
-    """Return the sum of dicts of Vectors, as `propagate_to_base` returns them.
-
-    A key that is missing in a dict counts as zero. parts: The dicts, from the index of
-    an articulated joint to a Vector; not changed.
-    """
+    """Return the sum of results of propagate_to_base; missing keys count as zero."""
     row = {}
     for part in parts:
         for k, u in part.items():
@@ -317,12 +256,7 @@ def delassus_matrix(joints, rows):
 
         G_ab = J_a H^-1 J_b.T = sum over joints k of u_ka.T D_k^-1 u_kb
 
-    Only joints that occur in both rows contribute.
-
-    Args:
-        joints: Result of `articulated_joints`.
-        rows: Dicts from the index of a joint to its force u: results of
-            `propagate_to_base`, `joint_row` or `add_rows`.
+    Each of `rows` comes from propagate_to_base, joint_row or add_rows.
 
     Source: TAZZ-6.5.
     """

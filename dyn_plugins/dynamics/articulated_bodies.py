@@ -22,13 +22,9 @@ from dyn_plugins.dynamics._articulated import articulated_joints, joint_transfor
 
 
 def gyroscopic(I, w):
-    """Return the wrench that a body needs to rotate at w without acceleration.
+    """Return the wrench that a body needs to rotate at w [rad/s] without acceleration.
 
-        Z = (w x J_O w;  m w x (w x c))
-
-    Args:
-        I: RigidInertia of the body; the wrench is about its origin, in its axes.
-        w: Angular velocity, 3 [rad/s], body axes.
+        Z = (w x J_O w;  m w x (w x c)),   about the body's origin, body axes
 
     Source: TAZZ-3.1.
     """
@@ -40,16 +36,8 @@ def velocity_products(model, q, qd):
 
         V_c = X_cp V_p + J qd,   A_c = X_cp A_p + C_hat + J qdd
 
-    The joint's socket is Xtree and its plug the body's own frame: links that are
-    attached elsewhere are frames of the body.
-
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities, by joint.
-
-    Returns:
-        Two lists by body, zero for the base: velocity [rad/s; m/s], and C_hat [rad/s²;
-        m/s²], body axes.
+    By body, body axes. The joint's socket is Xtree and its plug the body's own frame:
+    links that are attached elsewhere are frames of the body.
 
     Source: TAZZ-2.1, TAZZ-2.2, TAZZ-2.3, TAZZ-2.4, TAZZ-2.5.
     """

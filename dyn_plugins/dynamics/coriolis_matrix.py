@@ -64,11 +64,7 @@ def coriolis_matrix(model, q, qd):
 
 
 def apparent_rate(joint, q, qd):
-    """Return dS/dt of a joint as seen from the moving body, body coordinates.
-
-    A MotionSubspace.
-    q, qd: Position and velocity of this joint.
-    """
+    """Return dS/dt of a joint as seen from the moving body, body coordinates."""
     return slope_of(joint.S(with_slopes(q, joint.position_rate(q, qd))))
 
 

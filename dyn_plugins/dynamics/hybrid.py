@@ -27,22 +27,12 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext):
 
         H qdd + C = tau
 
-    C includes the external forces, and the friction and springs that act. Body forces
-    are computed for the motion with the prescribed accelerations and zeros for the
-    others. In the solve for the others, prescribed coordinates are rigid. A singular
-    inertia of the others raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        prescribed: By coordinate: condition that qdd is given, else tau is.
-        qdd: Joint accelerations, nv, used where prescribed [rad/s² | m/s²].
-        tau: Joint forces, nv, used elsewhere [N·m | N].
-        f_ext: By body, entry 0 for the base: external force, body coordinates [N·m; N].
-
-    Returns:
-        tau and qdd, nv each, in this order; given values are returned unchanged.
+    C includes the external forces, and the friction and springs that act. qdd is given
+    where `prescribed` (a condition by coordinate), else tau. Body forces are computed
+    for the motion with the prescribed accelerations and zeros for the others. In the
+    solve for the others, prescribed coordinates are rigid; if their inertia is
+    singular, the Program raises SingularError. f_ext is by body with the base, body
+    coordinates [N·m; N].
 
     Source: KIM-2.3 (Table 4), with the couplings of TAZZ-5.1 and TAZZ-5.3.
     """
@@ -64,8 +54,7 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext):
 def rotor_forces(model, qdd):
     """Return the joint forces, nv, that accelerate the rotors: armature times qdd.
 
-    Those of followers, times the ratio, are added to their leaders'. qdd: By body, the
-    accelerations of its joint.
+    qdd is by body. Forces of followers, times the ratio, are added to their leaders'.
     """
     forces = [None, *(model.armature[i] * qdd[i] for i in model.bodies)]
     return join_force(model, forces)
@@ -74,15 +63,8 @@ def rotor_forces(model, qdd):
 def prescribed_coordinates(model, prescribed):
     """Return a list of booleans, nv: whether the acceleration is prescribed.
 
-    Args:
-        model: Robot.
-        prescribed: Names of joints, or pairs (joint, index of its coordinate); one name
-            alone is accepted. An empty sequence: nothing is prescribed.
-
-    Raises:
-        UnsupportedError: For an entry of another form, a follower, a coordinate that
-            the joint does not have, or one that is named twice.
-        ModelError: For an unknown, fixed or locked joint.
+    Entries: joints, or pairs (joint, index of its coordinate); no followers, none
+    twice.
     """
     prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv
@@ -112,12 +94,7 @@ def prescribed_coordinates(model, prescribed):
 
 
 def known_coordinates(model, entries):
-    """Check `entries`, the option `prescribed` of prescribed_coordinates, or None.
-
-    Raises UnsupportedError for anything but a name, a list or a tuple; with a model,
-    also for an invalid entry, and ModelError for an unknown, fixed or locked joint.
-    None is valid. Returns nothing.
-    """
+    """Check entries of prescribed_coordinates, or None; no model: only their type."""
     if entries is None:
         return
     if not isinstance(entries, (str, list, tuple)):
@@ -129,14 +106,10 @@ def known_coordinates(model, entries):
 
 
 def in_order(model, entries):
-    """Check `entries`, joints or coordinates whose order inputs or outputs have.
+    """Refuse joints or coordinates that are not in the order of the coordinates.
 
-    Those are in the order of the coordinates: a list in another order would mislead. A
-    set has no order and passes, and so does None. Without a model nothing is checked.
-
-    Raises:
-        UnsupportedError: They are in another order, or an entry is invalid.
-        ModelError: For an unknown, fixed or locked joint.
+    Inputs or outputs have that order: a list in another one would mislead. A set has no
+    order and passes, and so does None, or any entries without a model.
     """
     if model is None or entries is None or isinstance(entries, str):
         return
@@ -202,10 +175,7 @@ def spread(mask, u, v):
 
 
 def part_where(mask, wanted, values):
-    """Return a Vector of the values of the coordinates whose mask equals `wanted`.
-
-    Raises ValueError unless mask and values have the same length.
-    """
+    """Return a Vector of the values of the coordinates whose mask equals `wanted`."""
     return Vector(x for rigid, x in zip(mask, values, strict=True) if rigid == wanted)
 
 

@@ -21,22 +21,14 @@ def body_forces(model, q, qd, qdd, f_ext, a_0=None):
 
     h and P are the integrals of r and r r.T over the mass; w and alpha are angular
     velocity and acceleration. Accelerations are classical, of points: a_r = a + U r. No
-    body needs its linear
-    velocity, and U serves the body and all its children. Across a joint the classical
-    acceleration changes by its spatial one, plus 2 w x v + w_J x v_J.
+    body needs its linear velocity, and U serves the body and all its children. Across a
+    joint the classical acceleration changes by its spatial one, plus 2 w x v + w_J x
+    v_J.
 
-    Args:
-        model: Robot.
-        q, qd, qdd: By body: position, velocity and acceleration of its joint.
-        f_ext: By body: external force, body coordinates [N·m; N]; entry 0 is not read.
-        a_0: Acceleration of the base, 3 [m/s²]; None: minus the acceleration of
-            gravity, which adds the weight to the forces.
-
-    Returns:
-        Three lists by body, entry 0 for the base: transform X from the parent and
-        motion subspace S (both None for the base), and the force that the motion needs
-        in addition to f_ext (zero for the base), body coordinates [N·m; N]. This force
-        is for the body alone, without its children.
+    Arguments are by body; f_ext is in body coordinates [N·m; N]; a_0 [m/s²] is of the
+    base, None: minus gravity, which adds the weight. Returns three lists by body: X
+    from the parent, S, and the force of the body alone, without its children, needed in
+    addition to f_ext, body coordinates [N·m; N].
 
     Source: RBD5-4.1 (Luh, Walker and Paul 1980), for trees of any joints; RBD5-3.5.
     """

@@ -17,7 +17,7 @@ from dyn_core.problems import MOMENTUM_OBSERVER
 
 
 def momentum_and_rate(model, q, qd):
-    """Return the generalized momentum, and its rate without joint forces.
+    """Return the generalized momentum, and its rate without joint forces, nv each.
 
         p = H(q) qd,   beta = C(q, qd).T qd - g(q) - resistance
         p_i = S_i.T h_i,   beta_i = S_i.T (w_i - v_i x* h_i) + (dS_i/dt).T h_i
@@ -26,16 +26,6 @@ def momentum_and_rate(model, q, qd):
     of body i and its descendants, body coordinates. Neither H nor C is formed. With
     joints driven by time, p also has the momentum of their motion. The resistance is
     that of friction, springs and users' force functions, if they act.
-
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities, nq and nv.
-
-    Returns:
-        p [kg·m²/s | kg·m/s] and beta [N·m | N], Vectors nv.
-
-    Raises:
-        ModelError: A user's force function does not return nv numbers.
 
     Source: A. De Luca and R. Mattone, Actuator failure detection and isolation using
     generalized momenta, ICRA 2003, by the sweeps of RBDA, Tables 5.1 and 6.2.

@@ -53,10 +53,7 @@ LEAST = 1 / 16  # weight of the noise without payload in R, see _momentum_noise
 class CovarianceFactors:
     """Factors U, D of a covariance U D U.T; each method returns new ones.
 
-    Attributes:
-        U: Rows of numbers; only the entries above the diagonal are read, the diagonal
-            counts as ones.
-        D: List of the diagonal numbers.
+    U: Rows, read only above the diagonal, which counts as ones; D: diagonal numbers.
     """
 
     def __init__(self, U, D):
@@ -69,14 +66,7 @@ class CovarianceFactors:
 
     @classmethod
     def joined(cls, first, cross, second):
-        """Return the factors of two groups of variables together.
-
-            U = [[U_first, cross], [0, U_second]]
-
-        Args:
-            first, second: Factors.
-            cross: Rows: one for each variable of `first`, as long as `second`.
-        """
+        """Return the factors of two groups: U = [[U_first, cross], [0, U_second]]."""
         nothing = [0.0] * len(first.D)
         top = [[*row, *more] for row, more in zip(first.U, cross, strict=True)]
         below = [[*nothing, *row] for row in second.U]
@@ -97,11 +87,7 @@ class CovarianceFactors:
         return CovarianceFactors(U, [where(condition, a, b) for a, b in pairs])
 
     def shifted(self, A):
-        """Return the factors of (x + A y, y), where y are the last variables.
-
-        Args:
-            A: Matrix, one row for each variable of x, one column for each of y.
-        """
+        """Return the factors of (x + A y, y), where y are the last variables."""
         rest, (size, _) = self.last(A.shape[1]), A.shape
         U = [list(row) for row in self.U]
         for i, row in enumerate(rest.onto(A)):
@@ -118,12 +104,7 @@ class CovarianceFactors:
         ]
 
     def wandered(self, first, deviations):
-        """Return the factors after independent noise is added to consecutive variables.
-
-        Args:
-            first: Index of the first variable.
-            deviations: Standard deviations of the noise, one for each variable.
-        """
+        """Return the factors with independent noise on variables from `first` on."""
         factors = self
         for j, x in enumerate(deviations, first):
             factors = factors.with_noise(j, x * x)
@@ -150,15 +131,9 @@ class CovarianceFactors:
         return CovarianceFactors(U, D)
 
     def measured(self, h, variance):
-        """Return the factors after a scalar measurement h.T x + noise.
+        """Return the factors after a scalar measurement h.T x + noise of `variance`.
 
-        Args:
-            h: Vector of the measurement, one number for each variable.
-            variance: Variance of the noise, positive.
-
-        Returns:
-            Updated factors; the Kalman gain, which multiplies the innovation (measured
-            minus predicted); the variance of the innovation.
+        Also the Kalman gain of the innovation (measured - predicted), its variance.
         """
         size = len(self.D)
         U, D = [list(row) for row in self.U], list(self.D)
@@ -197,19 +172,13 @@ def _carriers(model, frame):
 
 
 def way_to(model, frame):
-    """Return a list of the velocity coordinates that move link `frame`, ascending.
-
-    Empty for a link fixed to the base. Raises ModelError for an unknown link.
-    """
+    """Return a list of the velocity coordinates that move link `frame`, ascending."""
     slices = (range(model.nv)[model.v_slices[i]] for i in _carriers(model, frame))
     return sorted({k for indices in slices for k in indices})
 
 
 def known_carrier(model, frame):
-    """Raise UnsupportedError if no joint moves the link `frame`.
-
-    Raises ModelError for an unknown link. Without a model (None) nothing is checked.
-    """
+    """Raise UnsupportedError if no joint moves the link `frame`; no model: no check."""
     if model is not None and not way_to(model, frame):
         moved = [name for name in model.frame_names if way_to(model, name)]
         raise UnsupportedError(
@@ -223,14 +192,9 @@ class CarriedLink:
 
         p = J.T h,   beta = J.T w + (v_j x J_j + dS_j).T h,   h = I v,   w = I a_grav
 
-    Attributes:
-        way: Indices of the n velocity coordinates that move the link, ascending.
-        J: Jacobian of its velocity by these coordinates, a MotionSubspace of n columns
-            in link coordinates.
-        Y: Derivative of the payload's momentum p by its ten inertial parameters,
-            (n, 10).
-        B: Derivative of beta, the rate of p without joint forces, by the same
-            parameters, (n, 10).
+    way: Indices of the n velocity coordinates that move the link, ascending. J has n
+    columns in link coordinates. Y and B, (n, 10), are derivatives by the payload's ten
+    inertial parameters of p and of beta, the rate of p without joint forces.
     """
 
     def __init__(self, model, q, qd, frame):

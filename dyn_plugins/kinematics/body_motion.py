@@ -27,18 +27,10 @@ REACTIONS = {
 
 
 def outward(model, q, qd, qdd, a_base):
-    """Return X, S, and velocity and spatial acceleration of all bodies.
+    """Return X from the parent, S, velocity and spatial acceleration of all bodies.
 
-    Args:
-        model: Robot.
-        q, qd, qdd: Joint positions, velocities, accelerations, by body.
-        a_base: Spatial acceleration of the base; minus gravity adds the weight to the
-            forces.
-
-    Returns:
-        Four lists by body index, entry 0 for the base, body coordinates: transform from
-        the parent, motion subspace (both None for the base), velocity (zero for the
-        base), acceleration (a_base for the base).
+    Arguments and the four lists are by body, body coordinates. a_base: Of the base;
+    minus gravity adds the weight to the forces.
     """
     X, S, v, a = [None], [None], [Motion.zero()], [a_base]
     for i in model.bodies:

@@ -31,12 +31,7 @@ def _velocities(model, q, qd):
 
 
 def first_moment(model, X):
-    """Return the sum of m_i c_i over the moving bodies, base coordinates, 3 [kg·m].
-
-    Args:
-        model: Robot.
-        X: Transforms from the base to each body, as `transforms` returns them.
-    """
+    """Return the sum of m_i c_i over the moving bodies, base coordinates, 3 [kg·m]."""
     mc = Vector.zeros(3)
     for i in model.bodies:
         mc = mc + X[i].E.T @ model.I[i].h + X[i].r * model.I[i].m
@@ -44,14 +39,7 @@ def first_moment(model, X):
 
 
 def mass_and_centre(model, X):
-    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes.
-
-    A mass of zero raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        X: Transforms from the base to each body, as `transforms` returns them.
-    """
+    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes."""
     m = total(model.I[i].m for i in model.bodies)
     require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
     return m, first_moment(model, X) * (1 / m)
@@ -82,11 +70,7 @@ def energy(model, q, qd):
 
 
 def no_potential(model):
-    """Return why the energy is undefined, a text, or None if it is defined.
-
-    It is undefined with a force of Model.with_forces that has no potential; the text
-    names the first one and valid alternatives. Friction does not count.
-    """
+    """Return a text on the first force without a potential; None: energy is defined."""
     names = forces_without_potential(model)
     if not names:
         return None

@@ -28,10 +28,7 @@ from dyn_plugins._options import OF_FRAME, known_links
 
 
 def transforms(model, q):
-    """Return the transforms X_i_0 from the base to the base and to each body, a list.
-
-    Entry i is body i's, entry 0 the identity. q: Joint positions by body.
-    """
+    """Return the transforms X_i_0 from the base to itself and to each body, a list."""
     X = [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -41,10 +38,8 @@ def transforms(model, q):
 def to_reference(X_frame, reference):
     """Return the transform from a frame's own coordinates to a reference frame.
 
-    Args:
-        X_frame: Transform from the base to the frame.
-        reference: local: the frame's axes at its origin; world: base axes at the base
-            origin; aligned (or any other): base axes at the frame's origin.
+    local: The frame's axes at its origin; world: base axes at the base origin; aligned
+    (or any other): base axes at the frame's origin.
     """
     if reference == "local":
         return Transform.identity()
@@ -108,20 +103,9 @@ def jacobian(model, q, frame, reference):
 
 
 def frame_and_jacobian(model, q, frame):
-    """Return the transform to a frame, and its Jacobian, base axes at its origin.
+    """Return the transform from the base to a link, and its Jacobian, aligned, (6, nv).
 
-    Only joints that move the frame are visited. Not a solver: laws of the tool share
-    it.
-
-    Args:
-        q: Joint positions, (nq,), not split by joint.
-        frame: Name of the link.
-
-    Returns:
-        Transform from the base to the frame; J as a Matrix (6, nv), reference aligned.
-
-    Raises:
-        ModelError: There is no such link.
+    Only joints that move the link are visited. Not a solver: laws of the tool share it.
     """
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body
@@ -142,18 +126,9 @@ def frame_and_jacobian(model, q, frame):
 
 
 def frame_motion(model, q, qd, frame, qdd=None):
-    """Return velocity and acceleration of a frame, and its transform from the base.
+    """Return velocity and acceleration of a link, and its transform from the base.
 
-    Velocity and acceleration are spatial, in the frame's own coordinates. Gravity is
-    not included. Not a solver: laws of the tool share it.
-
-    Args:
-        q, qd: Positions and velocities, split by joint.
-        frame: Name of the link.
-        qdd: Accelerations, split by joint; None: zero.
-
-    Raises:
-        ModelError: There is no such link.
+    Both are spatial, in link coordinates, without gravity. Laws of the tool share it.
     """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:
@@ -210,13 +185,7 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
 
 def of_origin(v, a):
-    """Return the acceleration of a frame, its linear part that of the frame's origin.
-
-        (dw; dv + w x v)   from the spatial acceleration (dw; dv), velocity (w; v)
-
-    Args:
-        v, a: Spatial velocity and acceleration, in the frame's own coordinates.
-    """
+    """Return (dw; dv + w x v), a frame's acceleration with its origin's linear part."""
     return a + cross(Motion(v.ang, Vector.zeros(3)), v)
 
 

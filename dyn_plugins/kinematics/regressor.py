@@ -37,13 +37,8 @@ def unit_forces(v, a):
         f = A(v, a) pi:   m: [0; a_r],   m c_k: [e_k x a_r; U e_k],
         I: [I alpha + w x I w; 0],   U = [alpha] + [w][w],   a_r = a_lin + w x v_lin
 
-    Args:
-        v: Velocity of the body, body coordinates [rad/s; m/s].
-        a: Its spatial acceleration minus gravity, body coordinates [rad/s²; m/s²].
-
-    Returns:
-        List of ten forces, body coordinates: the columns of A, in the order of
-        RigidInertia.parameters.
+    v and a, the spatial acceleration minus gravity, and the list of forces, columns of
+    A, are in body coordinates, in the order of RigidInertia.parameters.
 
     Source: C. Atkeson, C. An and J. Hollerbach, Estimation of Inertial Parameters of
     Manipulator Loads and Links, IJRR 5 (1986), for the origin of the body.

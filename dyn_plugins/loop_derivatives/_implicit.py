@@ -211,12 +211,8 @@ def _symmetric(n, entry):
 class ClosedMotion(NamedTuple):
     """A motion of a robot with loops, and its constraint forces.
 
-    Attributes:
-        q, qd, qdd: Position, nq, velocity and acceleration, nv.
-        multipliers: lambda of all rows, m.
-        f_ext: External force on each body with the base, body coordinates.
-        forces: Force of the loops on each body with the base, body coordinates.
-        rates: Baumgarte's rates alpha and beta [1/s].
+    multipliers: lambda of all rows; f_ext, forces: external ones and those of the loops
+    on each body with the base, body coordinates; rates: Baumgarte's alpha, beta [1/s].
     """
 
     q: Vector
@@ -263,21 +259,8 @@ def state_changes(model, motion, fixed):
 
     ID includes the loops' forces as forces fixed to their bodies; the change of these
     forces relative to the bodies is the loops' stiffness. Friction and springs that
-    act, and Baumgarte's terms, are included.
-
-    Args:
-        model: Robot.
-        motion: ClosedMotion.
-        fixed: Dict of f_ext_fixed, what f_ext stays fixed to as bodies move (body, base
-            or point, not None), and f_ext_points, points of action by link, in its
-            frame [m], or None, not read for body; the options of FixedForces.
-
-    Raises:
-        UnsupportedError: A point has not 3 numbers, or a body has two.
-        ModelError: A link of f_ext_points is unknown, or a user's force function does
-            not return nv numbers.
-        SingularError: The ends of a point spring coincide; of the Program, where the
-            numbers are traced.
+    act, and Baumgarte's terms, are included. `fixed` has f_ext_fixed (not None) and
+    f_ext_points, the options of FixedForces.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -320,15 +303,9 @@ def _columns(rows, n):
 
 
 def unit_forces(model, m, kept):
-    """Return the Change by the joint forces of some coordinates.
+    """Return the Change by the joint forces of the coordinates `kept`, in this order.
 
-    For each of them Z is a Vector nv, -1 at the coordinate and zero elsewhere, and W a
-    Vector of m zeros.
-
-    Args:
-        model: Robot.
-        m: Number of rows of loops.
-        kept: Indices of the coordinates, the variables in this order.
+    Z is a Vector nv for each, -1 at the coordinate and zero elsewhere; W is m zeros.
     """
     n = range(model.nv)
     units = [Vector(-float(i == k) for i in n) for k in kept]
@@ -336,19 +313,7 @@ def unit_forces(model, m, kept):
 
 
 def parameter_changes(model, motion, paths, fixed):
-    """Return the Change by the numbers of parameter paths, path after path.
-
-    Args:
-        model: Robot.
-        motion: ClosedMotion.
-        paths: Parameter paths (model/parameter_paths.py).
-        fixed: Dict of f_ext_fixed (body, base or point, not None) and f_ext_points,
-            points of action by link, in its frame [m], or None.
-
-    Raises:
-        ModelError: A parameter path, or a link of f_ext_points, is unknown, or a user's
-            force function does not return nv numbers.
-        UnsupportedError: A point has not 3 numbers, or a body has two.
+    """Return the Change by numbers of parameter paths; `fixed` as in state_changes.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
@@ -382,19 +347,9 @@ def parameter_changes(model, motion, paths, fixed):
 
 
 def gradient_changes(model, motion, w, paths):
-    """Return the derivatives of A w by q and by parameters, at constant w.
+    """Return the derivatives of A w by q and by parameters, at constant velocity w.
 
-    Args:
-        model: Robot.
-        motion: ClosedMotion; its q is used.
-        w: Velocity, nv.
-        paths: Parameter paths.
-
-    Returns:
-        Two lists of Vectors, m: by each displacement of q, and by each parameter.
-
-    Raises:
-        ModelError: A parameter path is unknown.
+    Two lists of Vectors, m: by each displacement of q, and by each parameter.
     """
     still = Vector.zeros(model.nv)
     driven = [-1.0] if model.driven else []  # subtracts the rates of driven frames
@@ -419,13 +374,8 @@ def gradient_changes(model, motion, w, paths):
 class HybridInputs(NamedTuple):
     """Inputs of hybrid dynamics with loops.
 
-    Attributes:
-        q, qd: State.
-        mask: For each coordinate, whether its acceleration is prescribed.
-        qdd: Accelerations, nv; read where prescribed, and zero elsewhere.
-        tau: Joint forces, nv; read elsewhere.
-        f_ext: External force on each body with the base, body coordinates.
-        rates: Baumgarte's rates [1/s].
+    qdd is read where `mask`, and zero elsewhere; tau is read elsewhere. f_ext is by
+    body with the base, body coordinates; rates are Baumgarte's [1/s].
     """
 
     q: Any
@@ -440,14 +390,10 @@ class HybridInputs(NamedTuple):
 def solved_motion(model, inputs, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
 
-    A singular inertia, and a dead point with a tolerance, raise SingularError when the
-    Program runs. With a tolerance, rows that contradict each other are no error.
-
-    Args:
-        model: Robot.
-        inputs: HybridInputs.
-        tolerance: Relative tolerance of the rank of rows that may depend on each other;
-            the Saddle is then a LeastSaddle. None: a dependent row is a SingularError.
+    A tolerance, relative, of the rank of rows that may depend on each other gives a
+    LeastSaddle; with it, rows that contradict each other are no error. A singular
+    inertia, a dependent row (None), or a dead point (with a tolerance) raises
+    SingularError when the Program runs.
     """
     q, qd, mask, qdd, tau, f_ext, rates = inputs
     rows = rows_of(model, q, qd, qdd)

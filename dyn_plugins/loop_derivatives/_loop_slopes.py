@@ -39,11 +39,9 @@ class RowSlopes(NamedTuple):
 
     Attributes:
         f, rate, acceleration: Residual, and its derivatives by time.
-        gradient: Derivative of f by a displacement of q: the row of A. It is also the
-            derivative of the rate by qd, and of the acceleration by qdd.
-        rate_by_q, acceleration_by_q: Derivatives by a displacement of q, at constant qd
-            and qdd.
-        acceleration_by_qd: Derivative of the acceleration by qd.
+        gradient: Row of A: derivative of f by a displacement of q, of the rate by qd,
+            and of the acceleration by qdd.
+        rate_by_q, acceleration_by_q: By a displacement of q, at constant qd and qdd.
         full_squares: For each coordinate, the square that its gradient would have if
             the joint moved B in the direction of the row's slope.
     """
@@ -75,16 +73,7 @@ class _End(NamedTuple):
 
 
 def slopes_of_loops(model, q, qd, qdd):
-    """Return a list of the LoopSlopes or CouplingSlopes of each loop in a motion.
-
-    They are in the order of model.loops.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        qd: Joint velocities, nv.
-        qdd: Joint accelerations, nv.
-    """
+    """Return the LoopSlopes or CouplingSlopes of model.loops in a motion, a list."""
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     return [
         (CouplingSlopes if hasattr(loop, "joints") else LoopSlopes)(model, loop, parts)
@@ -251,16 +240,7 @@ class LoopSlopes:
 
 
 class CouplingSlopes:
-    """Derivatives of the rows of a coupling of joints, by Taylor numbers.
-
-    Args:
-        model: Robot.
-        loop: Coupling of joints of one coordinate.
-        parts: q, qd and qdd, each a list by body.
-
-    Attributes:
-        rows: List of RowSlopes.
-    """
+    """RowSlopes of a coupling of joints; `parts` are q, qd and qdd, each by body."""
 
     def __init__(self, model, loop, parts):
         self.loop = loop
@@ -293,10 +273,7 @@ class CouplingSlopes:
         ]
 
     def stiffness(self, model, multipliers):
-        """Return the whole derivative of A.T lambda by q at constant lambda, nv x nv.
-
-        multipliers: Multipliers of this coupling's rows.
-        """
+        """Return the whole derivative of A.T lambda by q at constant lambda."""
         blocks = {}
         for column, j in enumerate(self.bodies):
             moved = _varied(self.x, column)

@@ -145,14 +145,6 @@ def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     Dependent rows, and a joint without inertia that no loop moves, raise SingularError
     when the Program runs.
 
-    Args:
-        model, q, qd: Robot and state.
-        prescribed: For each coordinate, whether qdd is given; else tau is.
-        qdd, tau: Joint accelerations and joint forces, nv each; given ones are returned
-            unchanged.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s].
-
     Source: KIM-3.3 (70)-(80).
     """
     pairs = zip(prescribed, qdd, strict=True)

@@ -63,16 +63,7 @@ class LoopSolver(TracedSolver):
 
 
 def refuse_idle(solver, chosen, dependent):
-    """Raise UnsupportedError for options that have no effect without least_norm.
-
-    They are the names in LEAST_ONLY. Nothing happens if `dependent` is not "refuse".
-
-    Args:
-        solver: Solver with the option `dependent`; options changed by with_options
-            count as given.
-        chosen: Options of its build that were given, a mapping by name.
-        dependent: Value of that option.
-    """
+    """Refuse options in LEAST_ONLY that are given with dependent="refuse"."""
     changed = {**solver.changed_options, **chosen}
     idle = [name for name in LEAST_ONLY if name in changed]
     if idle and dependent == "refuse":
@@ -281,23 +272,12 @@ def least_hybrid(
 ):
     """Return hybrid dynamics with loops whose rows may depend on each other.
 
-    A joint without inertia that no loop moves raises SingularError when the Program
-    runs, and so does a dead point with dead_point="refuse".
-
-    Args:
-        model, q, qd: Robot and state.
-        prescribed: For each coordinate, whether qdd is given; else tau is.
-        qdd, tau: Joint accelerations and joint forces, nv each.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s].
-        tolerance: Relative tolerance of the rank; see RankedRows.
-        dead_point: refuse or least; see LeastLoops.resolve_dead_points.
-
-    Returns:
-        tau and qdd, nv each; lambda of least norm, m; the LoopRows, with the
-        accelerations for the prescribed qdd and zeros elsewhere; the residuals of the
-        rows' desired accelerations, m, which are not zero if rows contradict each
-        other; and the LeastLoops.
+    Arguments are those of constrained_hybrid, RankedRows and, for dead_point,
+    LeastLoops.resolve_dead_points. A joint without inertia that no loop moves, and a
+    dead point with dead_point="refuse", raise SingularError when the Program runs.
+    Returns tau and qdd; lambda of least norm; the LoopRows, with the accelerations for
+    the prescribed qdd and zeros elsewhere; the residuals of the rows' desired
+    accelerations, not zero if rows contradict each other; and the LeastLoops.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """
@@ -321,21 +301,9 @@ def agreeing_hybrid(
 ):
     """Return tau, qdd, lambda and LoopRows of least_hybrid if the rows agree.
 
-    If they contradict each other, so that no accelerations satisfy all of them, the
-    Program raises InfeasibleError, which names a row. A joint without inertia that no
-    loop moves, and a dead point with dead_point="refuse", raise SingularError.
-
-    Args:
-        model, q, qd: Robot and state.
-        prescribed: For each coordinate, whether qdd is given; else tau is.
-        qdd, tau: Joint accelerations and joint forces, nv each.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s].
-        tolerance: Relative tolerance of the rank.
-        dead_point: refuse or least, see LeastLoops.resolve_dead_points.
-        slack: Largest residual of a row's acceleration, relative to the largest desired
-            change of a row's acceleration, or absolute if that is below 1 [m/s² |
-            rad/s²].
+    If a row's acceleration has a residual above slack, relative to the largest desired
+    change of a row's acceleration, or absolute if that is below 1 [m/s² | rad/s²], the
+    Program raises InfeasibleError, which names a row.
     """
     tau, qdd, x, rows, left, _ = least_hybrid(
         model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
@@ -352,16 +320,9 @@ def agreeing_hybrid(
 def least_torque(within, columns, left, tolerance, scales, m):
     """Return the change of lambda, m, that minimises the active joint forces.
 
-    The joint force of an active coordinate becomes left - column . change.
-
-    Args:
-        within: Function that projects a vector, m, on the changes of lambda that have
-            no effect on passive joints.
-        columns: Column of A of each active coordinate, Vectors of length m.
-        left: Joint forces of the active coordinates without the change.
-        tolerance: Relative tolerance of the rank.
-        scales: Factors of these joint forces in the norm.
-        m: Number of rows of A.
+    The joint force of an active coordinate becomes left - column . change; `scales` are
+    its factors in the norm. `within` projects a vector on the changes without effect on
+    passive joints.
     """
     pairs = list(zip(columns, scales, strict=True))
     whole = maximum_of([(column @ column) * (s * s) for column, s in pairs])
@@ -376,13 +337,6 @@ def least_multipliers(columns, missing, m, tolerance, scales):
 
     lambda has the least norm of scales * lambda among the solutions of least squared
     residual; the factors, of the columns divided by `scales`, are a RankedRows.
-
-    Args:
-        columns: Columns of A of the passive coordinates.
-        missing: Joint forces that they lack.
-        m: Number of rows of A.
-        tolerance: Relative tolerance of the rank.
-        scales: Factors of the multipliers in the norm, m.
     """
     B = RankedRows([_divided(column, scales) for column in columns], m, tolerance)
     return _divided(B.solve(missing)[0], scales), B
@@ -394,11 +348,7 @@ def _divided(values, scales):
 
 
 def scales_of(weight, size):
-    """Return `weight` as a list of floats; ones for None.
-
-    Raises UnsupportedError if it has not `size` entries. Zeros, by which later code
-    divides, and negative numbers are not refused.
-    """
+    """Return `weight`, refused unless of `size` entries, as a list; ones for None."""
     if weight is None:
         return [1.0] * size
     weight = [float(x) for x in weight]
@@ -408,9 +358,6 @@ def scales_of(weight, size):
 
 
 def require_small(values, bound, items):
-    """Raise InfeasibleError when the Program runs, unless all |values| are <= bound.
-
-    items: Text of the error for each value. NaN passes.
-    """
+    """Raise InfeasibleError in the Program unless all |values| are <= bound or NaN."""
     for x, item in zip(values, items, strict=True):
         require(logical_not(absolute(x) > bound), InfeasibleError, item)

@@ -30,12 +30,7 @@ from dyn_plugins.kinematics.body_motion import outward
 
 
 class Pushes(NamedTuple):
-    """Forces on bodies and joint forces of a unit multiplier, as in LoopRow.
-
-    Attributes:
-        body_forces: Pairs (index of body, Force in its coordinates).
-        joint_forces: Pairs (index of body, force along its joint of one coordinate).
-    """
+    """Pairs (body, force in its axes or along its joint) of a unit multiplier."""
 
     body_forces: list[Any]
     joint_forces: list[Any]
@@ -98,13 +93,8 @@ def rows_of(model, q, qd, qdd):
 def open_forces(model, q, qd, qdd, f_ext):
     """Return the joint forces of a motion of the open tree, nv [N·m | N].
 
-    They include the friction and springs that act, and the weight. A user's force
-    function that acts and does not return nv numbers raises ModelError.
-
-    Args:
-        model: Robot, with the joint friction and springs that act.
-        q, qd, qdd: Position, nq, velocity and acceleration, nv.
-        f_ext: Force on each body with the base, body coordinates [N·m; N]; None: zero.
+    They include the friction and springs that act, and the weight. f_ext is by body
+    with the base, body coordinates [N·m; N]; None: zero.
     """
     forces = [Force.zero()] * (model.nb + 1) if f_ext is None else f_ext
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -112,12 +102,7 @@ def open_forces(model, q, qd, qdd, f_ext):
 
 
 def wanted_of(rows, a, b):
-    """Return the changes of the rows' accelerations that Baumgarte's equation needs, m.
-
-        -(acceleration + 2 a rate + b² f)
-
-    rows: LoopRows; a, b: Baumgarte's rates [1/s].
-    """
+    """Return -(acceleration + 2 a rate + b² f) of rows, by Baumgarte's equation."""
     return Vector(
         -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
     )
@@ -158,13 +143,8 @@ def rows_in_time(loop, R, p, rel, second):
         f = 0,   rate = D (w; v),   acceleration = D (w'; v') + D' (w; v)
 
     for the rows D in velocities, which come last, with f = 0; w, v is the velocity of B
-    against A, at B's origin, A's axes.
-
-    Args:
-        loop: Loop.
-        R, p: Pose of B in A: rotation from B to A, and origin.
-        rel, second: Velocity of B against A, and its rate, Motions in A's coordinates
-            about A's origin.
+    against A, at B's origin, A's axes. R, p is the pose of B in A; `rel` and its rate
+    `second` are Motions in A's coordinates about A's origin.
 
     Source: KIM-3.0; A(q) qd = 0 without f.
     """
@@ -188,13 +168,8 @@ _AXES = [Vector(float(i == j) for j in range(3)) for i in range(3)]
 def slopes_by_pose(loop, R, p):
     """Return the derivatives of a loop's rows by rotations and translations of B.
 
-    Args:
-        loop: Loop.
-        R, p: Pose of B in A.
-
-    Returns:
-        Six lists of the rows: rotations about B's origin and translations, A's axes.
-        Rows in velocities come last, with their directions D.
+    Six lists: rotations about B's origin and translations, A's axes. Rows in velocities
+    come last, with their directions D. R, p is the pose of B in A.
     """
     still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
     moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]
@@ -225,10 +200,9 @@ def _end(model, X_0, link, place):
 
 
 def relative_motion(R, p, rate, second):
-    """Return a pose R, p as Taylor numbers of time, a Matrix and a Vector.
+    """Return a pose R, p of B in A as Taylor numbers of time, a Matrix and a Vector.
 
-    R, p: Rotation from B to A, and B's origin in A. rate, second: Relative velocity of
-    B and its rate, Motions in A's coordinates about A's origin.
+    rate, second: Velocity of B and its rate, in A's coordinates about A's origin.
     """
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)
@@ -264,12 +238,7 @@ def _coupling_rows(model, loop, parts):
 
 
 def jacobian_of(model, q, rows):
-    """Return the Jacobian A, m x nv, from the forces of the rows; 0 x 0 for no rows.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        rows: LoopRows, or Pushes, m of them.
+    """Return A, m x nv, from the forces of LoopRows or Pushes; 0 x 0 for no rows.
 
     Source: KIM-3.0.
     """

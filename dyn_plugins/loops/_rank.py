@@ -25,12 +25,7 @@ WAY_OUT = (
 
 
 def dependence_items(rows, way_out=WAY_OUT):
-    """Return a list of the error's text for each row, in case it depends on later rows.
-
-    Args:
-        rows: LoopRows.
-        way_out: Valid alternatives, as text.
-    """
+    """Return the error's text for each row, in case it depends on later rows."""
     items = []
     for k, row in enumerate(rows):
         others = _named(rows[k + 1 :])
@@ -53,15 +48,9 @@ def _named(rows, most=4):
 def row_responses(model, joints, rows):
     """Return the responses of the joints to a unit of each row, and the rows' scales.
 
-    Args:
-        model: Robot.
-        joints: Articulated joints, from articulated_joints.
-        rows: LoopRows.
-
-    Returns:
-        Two lists by row: the response, a dict as propagate_to_base returns it; and the
-        scale, the sum of squares that the responses would have if the row acted in all
-        directions with the norm of its slopes; for couplings, their own sum of squares.
+    A response is a dict as propagate_to_base returns it. A scale is the sum of squares
+    that the responses would have if the row acted in all directions with the norm of
+    its slopes; for couplings, their own sum of squares.
     """
     responses, slopes, known = [], [], {}
     for row in rows:
@@ -87,16 +76,10 @@ def row_responses(model, joints, rows):
 
 
 def gradient_slopes(model, q, rows, A):
-    """Return a list of the scale of each row's squared norm.
+    """Return a list of the scale of each row's squared norm; A is their Jacobian.
 
     It is the sum of squares that the row of A would have if it acted in all directions
     with the norm of its slopes; the squared norm itself for couplings.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        rows: LoopRows.
-        A: Their Jacobian, rows x nv.
     """
     slopes, known = [], {}
     for row, gradient in zip(rows, A.rows, strict=True):
@@ -133,13 +116,8 @@ def pivot_tolerances(diagonal, squares, slopes):
 
         G_kk / |u_k|² * slope_k * 1e-10
 
-    0.0 for a row whose |u_k|² is the constant 0.0. For one up to 1e-290, the first
-    factor is 1.
-
-    Args:
-        diagonal: G_kk of each row.
-        squares: |u_k|² of each row's response or gradient u_k.
-        slopes: Scale of |u_k|² for each row.
+    |u_k|² (`squares`) is of the row's response or gradient, slope_k its scale. 0.0 for
+    a constant |u_k|² of 0.0; for one up to 1e-290 the first factor is 1.
     """
     tolerances = []
     for g, u2, slope in zip(diagonal, squares, slopes, strict=True):
@@ -155,13 +133,7 @@ def pivot_tolerances(diagonal, squares, slopes):
 def factored_delassus(model, joints, rows):
     """Return the factors of A H^-1 A.T, with a row and a column for each of `rows`.
 
-    A is the Jacobian of the rows, H the inertia. A dependent row raises SingularError,
-    with a text of dependence_items, when the Program runs.
-
-    Args:
-        model: Robot.
-        joints: Articulated joints, from articulated_joints.
-        rows: LoopRows.
+    A dependent row raises SingularError, a text of dependence_items, in the Program.
     """
     responses, slopes = row_responses(model, joints, rows)
     G = delassus_matrix(joints, responses)

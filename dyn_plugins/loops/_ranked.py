@@ -17,21 +17,11 @@ class RankedRows:
     Each iteration takes the row with the largest remainder as the next direction, and
     removes this direction from all remainders, until they are below `tolerance` times
     the largest row (or below `floor`). The number of iterations is the rank. If it is
-    less than the number of rows or columns, the last rows of Q are zero. The last
-    remainder used is not smaller than the smallest singular value of its rank, and at
-    most sqrt(m n) times larger.
-
-    Args:
-        rows: Rows of B, m Vectors of length n.
-        n: Number of columns.
-        tolerance: Relative tolerance of remainders; may be traced.
-        floor: Absolute tolerance of remainders.
-
-    Attributes:
-        rank: Rank, a number.
-        remainders: Components of the rows orthogonal to the rows of Q.
-        Q, U, R: Lists of r = min(m, n) rows of Q, columns of U, rows of R.
-        over: 1 / R_ii, zero past the rank.
+    less than the number r = min(m, n) of rows or columns, the last rows of Q are zero,
+    and so are those of `over`, 1 / R_ii. The last remainder used is not smaller than
+    the smallest singular value of its rank, and at most sqrt(m n) times larger.
+    `remainders` are the rows' components orthogonal to Q's. The tolerance may be
+    traced.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5 (rank-deficient least
     squares by QR with column pivoting); Gram-Schmidt done twice for each direction.
@@ -84,12 +74,8 @@ class RankedRows:
         """Add the direction of y.T B to the factors in place, if it is not dependent.
 
         It is added if `counts` holds, its remainder is above `tolerance` times the
-        largest row, and the rank is less than r. Other remainders are ignored.
-
-        Args:
-            y: Weights of the rows, m, orthogonal to the columns of U.
-            tolerance: Relative tolerance of the remainder.
-            counts: Condition.
+        largest row, and the rank is less than r. Other remainders are ignored. y is
+        orthogonal to the columns of U.
         """
         y = _unit(y)
         z = total_of(self.remainders, y, self.n)

@@ -124,14 +124,7 @@ def _least_motor_forces(motion, mask, tolerance, dead_point):
 def motor_sizes(model, options, name="rnea_loops"):
     """Return no sizes, {}; raise UnsupportedError for more motors than freedoms.
 
-    The motor forces would not be unique. Robots without loops, and solvers with
-    dependent="least_norm", are not checked so. An invalid entry of `active` raises
-    UnsupportedError, an unknown, fixed or locked joint ModelError.
-
-    Args:
-        model: Robot.
-        options: Options of the solver; reads active and dependent.
-        name: Name of the solver, for the error.
+    Their forces would not be unique; not checked with dependent="least_norm".
     """
     m = sum(loop.rows for loop in model.loops)
     motors = sum(motor_coordinates(model, options["active"]))

@@ -40,13 +40,7 @@ WAY_OUT = "other independent joints"
 
 
 class IndependentMotion(NamedTuple):
-    """Motion of a robot with loops as a function of its independent coordinates.
-
-    Attributes:
-        y: Indices of the ny independent coordinates among the nv, ascending.
-        G: Matrix of qd = G yd, nv x ny.
-        g: Vector of qdd = G ydd + g, nv.
-    """
+    """Motion qd = G yd, qdd = G ydd + g by independent coordinates y, ascending."""
 
     y: list[Any]
     G: Matrix
@@ -64,17 +58,9 @@ class IndependentMotion(NamedTuple):
 def independent_coordinates(model, independent):
     """Return the indices of the independent coordinates among the nv, ascending.
 
-    Args:
-        model: Robot.
-        independent: Names of joints, or pairs (joint, index of its coordinate); None:
-            the joints with motors and floating and free_rpy joints; without loops all
-            joints.
-
-    Raises:
-        UnsupportedError: There are more or fewer of these coordinates than degrees of
-            freedom (nv minus the rows of loops), or an entry is invalid, as in
-            prescribed_coordinates.
-        ModelError: A joint is unknown, fixed or locked.
+    None: The joints with motors and floating and free_rpy joints; without loops all
+    joints. Refused: more or fewer than degrees of freedom (nv minus the rows of loops),
+    and entries that prescribed_coordinates refuses.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent
@@ -93,21 +79,13 @@ def independent_coordinates(model, independent):
 
 
 def independent_motion(model, q, qd, independent):
-    """Return the IndependentMotion of a state.
+    """Return the IndependentMotion of a state; see independent_coordinates.
 
         A qdd + bias = 0:  qdd_v = -A_v^-1 (A_y ydd + bias)
 
     Without loops, y is all coordinates, G the identity and g zero. If the other
     coordinates do not follow from y (A_v without full rank), the Program raises
     SingularError, which names the row.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq.
-        qd: Joint velocities, nv.
-        independent: Names of joints or pairs (joint, index), or None; see
-            independent_coordinates. Invalid entries or another number of coordinates
-            than degrees of freedom raise UnsupportedError, an unknown joint ModelError.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """

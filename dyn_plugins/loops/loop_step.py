@@ -68,14 +68,8 @@ def projected_euler(
 def projected(model, q, qd, dt, correct):
     """Return q (unit quaternions) and qd after a Newton step of each to closed loops.
 
-    The step of qd is computed with the constraint rows before the step of q.
-
-    Args:
-        model: Robot; without loops, the state is returned unchanged.
-        q, qd: State at the end of a step, nq and nv.
-        dt: Step; driven frames get their poses at its end [s].
-        correct: Result of `projection` for this robot; with "refuse", rows that depend
-            on each other raise SingularError when the Program runs.
+    The step of qd is computed with the constraint rows before the step of q. Driven
+    frames get their poses at the end of dt. correct: From `projection`, for this robot.
     """
     if not model.loops:
         return q, qd
@@ -90,16 +84,11 @@ def projected(model, q, qd, dt, correct):
 def projection(model, dependent, tolerance=DRIFTING):
     """Return a function correct(model, q, rows), which projects on closed loops.
 
-    `correct` takes the Model, q (nq) and the LoopRows at q, and returns a function of
-    changes of the rows, m. Its result is the smallest change of coordinates in the
-    metric of H, nv, that causes these changes; to close loops, pass minus the
-    residuals.
-
-    Args:
-        model: Robot.
-        dependent: Treatment of rows that depend on each other: refuse: SingularError in
-            the Program; any other value, least_norm: smallest residual.
-        tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
+    `correct` takes the LoopRows at q and returns a function of changes of the rows, m.
+    Its result is the smallest change of coordinates in the metric of H, nv, that causes
+    these changes; to close loops, pass minus the residuals. Dependent rows raise
+    SingularError in the Program with dependent="refuse"; else the residual is smallest,
+    by the relative tolerance of the rank, see aba_loops.
     """
     if dependent == "refuse":
         return _dense if needs_dense(model) else _tree

@@ -75,17 +75,7 @@ LEAST_INVERSE = "loop_inverse_dynamics with dependent='least_norm'"
 
 
 def constraint_forces(model, rows, multipliers):
-    """Return the forces that the multipliers of rows cause.
-
-    Args:
-        model: Robot.
-        rows: LoopRows.
-        multipliers: lambda, one for each row; ValueError for another number.
-
-    Returns:
-        List of Forces on the bodies, nb + 1, body coordinates, where entry 0, of the
-        base, is zero; Vector of joint forces, nv.
-    """
+    """Return forces on bodies (zero for the base) and joint forces of multipliers."""
     forces = [Force.zero()] * (model.nb + 1)
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for row, x in zip(rows, multipliers, strict=True):
@@ -97,27 +87,16 @@ def constraint_forces(model, rows, multipliers):
 
 
 def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
-    """Return joint forces and accelerations of a robot whose loops stay closed.
+    """Return tau, qdd, lambda and LoopRows of a robot whose loops stay closed.
 
         lambda = -(A_v H_vv^-1 A_v.T)^-1 (A qdd_r + dA/dt qd + 2 a A qd + b² f)
 
     with qdd_r of the open tree, and v the coordinates that are not prescribed. If rows
     depend on each other, the Program raises SingularError, which names one of them; a
-    singular joint inertia raises it, too.
-
-    Args:
-        model: Robot, with the joint friction and springs that act.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        prescribed: For each coordinate, whether qdd is given; else tau is.
-        qdd: Joint accelerations, nv, read where prescribed.
-        tau: Joint forces, nv, read elsewhere.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s]; zeros for the source's equation.
-
-    Returns:
-        tau and qdd, nv each, given values unchanged; lambda, m; and the LoopRows of the
-        state, whose `acceleration` is not that of the resulting qdd.
+    singular joint inertia raises it, too. Friction and springs of the model act. By
+    coordinate, qdd is given where `prescribed`, else tau. f_ext is by body with the
+    base, body coordinates [N·m; N]; rates are Baumgarte's a and b [1/s]; zeros for the
+    source's equation. `acceleration` of the LoopRows is not that of the resulting qdd.
 
     Source: KIM-3.2 (67)-(69), KIM-3.3 (70)-(80).
     """
@@ -144,24 +123,12 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
 
 
 def closed_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, dependent, **least):
-    """Return hybrid dynamics of a robot whose loops stay closed.
+    """Return tau, qdd, lambda and LoopRows of a robot whose loops stay closed.
 
-    With refuse, rows that depend on each other raise SingularError when the Program
-    runs. With least_norm, rows that contradict each other by more than slack raise
-    InfeasibleError, and a dead point SingularError unless dead_point is "least".
-
-    Args:
-        model, q, qd: Robot and state.
-        prescribed: For each coordinate, whether qdd is given; else tau is.
-        qdd, tau: Joint accelerations and joint forces, nv each.
-        f_ext: Force on each body with the base, body coordinates [N·m; N].
-        rates: a and b of Baumgarte's terms [1/s].
-        dependent: Treatment of rows that depend on each other: refuse:
-            constrained_hybrid; any other value, least_norm: agreeing_hybrid.
-        least: tolerance, dead_point and slack of agreeing_hybrid; not read with refuse.
-
-    Returns:
-        tau and qdd, nv each; lambda, m; and the LoopRows.
+    With dependent="refuse" it is constrained_hybrid, where rows that depend on each
+    other raise SingularError when the Program runs; else agreeing_hybrid with `least`,
+    tolerance, dead_point and slack: rows that contradict each other by more than slack
+    raise InfeasibleError, and a dead point SingularError unless dead_point is "least".
     """
     motion = model, q, qd, prescribed, qdd, tau, f_ext, rates
     if dependent == "refuse":
@@ -301,16 +268,10 @@ def loop_constraints(model, q, qd):
 
 
 def require_closed(rows, residual, what=("q", "qd", "qdd")):
-    """Check that a motion keeps all loops closed, when the Program runs.
+    """Raise InfeasibleError in the Program if a motion does not keep all loops closed.
 
-    A row whose residual, rate or acceleration exceeds `residual` is an InfeasibleError
-    that names the row. NaN passes.
-
-    Args:
-        rows: LoopRows of the motion.
-        residual: Largest value [m | rad, and per s, s²]; None: no check.
-        what: Checked parts of the motion: "q" (residual), "qd" (rate), "qdd"
-            (acceleration).
+    It names a row with a value above `residual` [m | rad, and per s, s²] (None: no
+    check); what: "q" (residual), "qd" (rate), "qdd" (acceleration). NaN passes.
     """
     for row in rows if residual is not None else ():
         sizes = {"q": row.f, "qd": row.rate, "qdd": row.acceleration}
@@ -423,15 +384,7 @@ def _least_inverse_dynamics(
 def motor_coordinates(model, active):
     """Return whether each coordinate has a motor, a list of nv bools.
 
-    Args:
-        model: Robot.
-        active: Names of the joints with motors, or pairs (joint, index of one of its
-            coordinates), as in prescribed_coordinates; None: model.active_joints, or
-            all joints of a robot without loops.
-
-    Raises:
-        UnsupportedError: An entry is invalid, as in prescribed_coordinates.
-        ModelError: A joint is unknown, fixed or locked.
+    Entries as in prescribed_coordinates; None: model.active_joints, or all (no loops).
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names
@@ -441,8 +394,7 @@ def motor_coordinates(model, active):
 def reason_not_square(model, active):
     """Return why forces of active joints are not unique, as text, or None if they are.
 
-    They are unique if there are as many rows of loops as passive coordinates. active:
-    As in motor_coordinates: an invalid one raises UnsupportedError or ModelError.
+    They are unique if there are as many rows of loops as passive coordinates.
     """
     passive = model.nv - sum(motor_coordinates(model, active))
     m = sum(loop.rows for loop in model.loops)
@@ -467,12 +419,7 @@ def _hybrid_sizes(model, options):
 
 
 def inverse_sizes(model, options):
-    """Return the sizes of the Ports, a mapping from name to number.
-
-    Names: "na" active and "np" passive coordinates, "m" rows of the loops. options:
-    Options of the solver; active is read. Raises UnsupportedError and ModelError as
-    motor_coordinates.
-    """
+    """Return {"na": active coordinates, "np": passive ones, "m": rows of the loops}."""
     na = sum(motor_coordinates(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
 

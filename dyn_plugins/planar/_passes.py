@@ -50,17 +50,10 @@ ZERO = Vector((0.0, 0.0))
 
 
 def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
-    """Return the JointModes of a call; None takes the chain's own constraints.
+    """Return the JointModes, new lists, of a call; None takes the chain's constraints.
 
-    The lists of the result are new ones.
-
-    Args:
-        model: Planar chain.
-        kind: FREE (0), LINE (1) or GUIDED (2) of each joint, n.
-        s, a_w: Unit normals of lines, and accelerations of supports [m/s²], Matrices n
-            x 2.
-        active: Nonzero for angles with a prescribed acceleration, n.
-        alpha_w: These accelerations, n [rad/s²].
+    kind: FREE (0), LINE (1) or GUIDED (2); s, a_w: unit normals of lines, accelerations
+    of supports [m/s²], n x 2; active: nonzero where alpha_w [rad/s²] is prescribed.
     """
     constraints = model.constraints
     return JointModes(
@@ -111,14 +104,8 @@ def stretch(model, v, r, size, window):
 
         e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
 
-    eps is the distance of the joints minus l, eps' its rate.
-
-    Args:
-        model: Planar chain.
-        v: Velocities of the joints, list of Vectors [m/s].
-        r, size: Directions and distances (links).
-        window: Time constant with which errors of the lengths decay, above 0 [s]; None:
-            errors are not corrected.
+    eps is the distance of the joints minus l, eps' its rate; errors of the lengths
+    decay with the time constant `window` [s], for None not at all.
 
     Source: WAW-5.1, WAW-12.10.
     """
@@ -142,8 +129,7 @@ class ChainJoint:
         A, bw, qw: Inverse inertias of the chain from this joint on.
         K, U, c, KL, hL: Coefficients of its link; None at the last joint.
         P: Generalized inverse of Q: entries 11, 12, 22.
-        dropped: 1 for the equation of the link, of the angle, that is not solved; else
-            0.
+        dropped: 1 where the equation of the link, of the angle, is not solved; else 0.
         error: Round-off of A [1/kg] and of qw [1/(kg·m²)].
     """
 
@@ -164,16 +150,10 @@ class ChainJoint:
 
 
 def pass_back(model, r, L, modes):
-    """Return the n ChainJoints by joint: inverse inertias, from the end to the start.
+    """Return the n ChainJoints: inverse inertias, from the end to the start.
 
-    An equation with a vanishing pivot is left out and marked in `dropped`; nothing is
-    raised.
-
-    Args:
-        model: Planar chain.
-        r, L: Results of `links`: unit directions of the links, n-1, and these turned by
-            +90 degrees, over the lengths.
-        modes: JointModes.
+    r, L: Unit directions of the links, and these turned by +90 degrees / length. An
+    equation with a vanishing pivot is left out and marked in `dropped`.
     """
     joints = [None] * model.n
     for i in reversed(range(model.n)):
@@ -348,18 +328,10 @@ def _scale(model, i):
 def pass_forward(model, r, L, modes, joints, F, e):
     """Return the accelerations of a chain under forces: loads backward, forces forward.
 
-    Args:
-        model: Planar chain.
-        r, L: Directions of the links and their normals over their lengths (links).
-        modes: JointModes.
-        joints: Result of pass_back.
-        F: External force on each joint, n Vectors [N].
-        e: Right sides of the link equations, n-1 [m/s²].
-
-    Returns:
-        Lists: accelerations a of the joints, n; forces F_d transmitted by links, n,
-        entry i by link i-1 on joint i (entry 0 zero); couples tau_w of active joints,
-        n, zero for others; angular accelerations of the links, n-1.
+    Lists: accelerations a of the joints, n; forces F_d by link i-1 on joint i, n (entry
+    0 zero); couples tau_w of active joints, n, zero for others; angular accelerations
+    of the links, n-1. F are external forces [N], e right sides of the link equations
+    [m/s²].
 
     Source: WAW-5.4, WAW-9.2, WAW-9.4.
     """
@@ -426,8 +398,6 @@ def _base_turns(model, joints, modes):
 
 def base_is_stuck(model, joints, modes):
     """Return 1 if angle 0 is active and no couple can accelerate it, else 0.
-
-    joints: Result of pass_back; modes: JointModes.
 
     Source: WAW-9.4, WAW-12.6.
     """

@@ -27,11 +27,8 @@ TURN = 2 * pi
 class Touching(NamedTuple):
     """Active contacts and limits, lists by joint.
 
-    Attributes:
-        contact: 0 off, k if the joint touches half-plane k-1 of the ground.
-        landed: 1 if the contact began in this step.
-        limit: 0 off, +1 at the upper, -1 at the lower limit.
-        stopped: 1 if the limit was reached in this step.
+    contact: 0 off, k if the joint touches half-plane k-1 of the ground; limit: 0 off,
+    +1 at the upper, -1 at the lower; landed, stopped: 1 if new in this step.
     """
 
     contact: list[Any]
@@ -41,21 +38,14 @@ class Touching(NamedTuple):
 
 
 def touching_at_start(model, contact, limit):
-    """Return the Touching before a step: contact and limit, nothing landed or stopped.
-
-    Entries of joints without half-planes or limits become zero. contact, limit: Lists,
-    n, as in the module.
-    """
+    """Return the Touching before a step; zero where there is no half-plane or limit."""
     contact = [x if planes_of(model, i) else 0.0 for i, x in enumerate(contact)]
     limit = [x if bounds_of(model, i) else 0.0 for i, x in enumerate(limit)]
     return Touching(contact, [0.0] * model.n, limit, [0.0] * model.n)
 
 
 def is_any(*parts):
-    """Return whether one of `parts`, lists of numbers, has a nonzero entry.
-
-    A condition, which may be traced; False without entries.
-    """
+    """Return whether one of `parts`, lists of numbers, has a nonzero entry."""
     return sum(x * x for part in parts for x in part) > 0.0
 
 
@@ -66,11 +56,6 @@ def with_hits(model, touching, x, v):
     angle counts within 90 degrees beyond a limit, and only if that limit is the nearer
     one; a limit that is active already stays. A joint or angle counts only while it
     moves further in; new ones are landed or stopped.
-
-    Args:
-        model: Planar chain.
-        touching: Active contacts and limits before; not changed.
-        x, v: Positions and velocities of the joints, lists of Vectors [m], [m/s].
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -101,14 +86,8 @@ def with_hits(model, touching, x, v):
 def without_pulls(model, touching, impulse, couples, smallest):
     """Return the Touching without contacts and limits that would have to pull.
 
-    They are no longer landed or stopped either.
-
-    Args:
-        model: Planar chain.
-        touching: Active contacts and limits; not changed.
-        impulse, couples: Impulses of the supports, n Vectors [N·s], and of the angles,
-            n [N·m·s].
-        smallest: Pull that is more than round-off, compared with both.
+    They are no longer landed or stopped either. A pull above `smallest` is more than
+    round-off, in impulses [N·s] and couples [N·m·s].
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -127,15 +106,8 @@ def without_pulls(model, touching, impulse, couples, smallest):
 def without_leaving(model, touching, released, v, L):
     """Return the Touching without contacts and limits that were released and separate.
 
-    One that was released, but moves further in, stays active; at rate zero it
-    separates. Those that separate are no longer landed or stopped either.
-
-    Args:
-        model: Planar chain.
-        touching: Before any release; not changed.
-        released: After the releases.
-        v: Velocities after the releases, list of Vectors [m/s].
-        L: Normals of the links over their lengths, as `links` returns them.
+    One that was released, but moves further in (v is after the releases), stays active;
+    at rate zero it separates. Those that separate are not landed or stopped either.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -173,11 +145,7 @@ def modes_while(model, touching):
 
 
 def jumps_to_rest(model, contact, v):
-    """Return the velocity changes that stop joints on the ground; zero for others.
-
-    n Vectors [m/s], the whole -v, also on a half-plane that slides. contact: As in
-    Touching; v: Velocities of the joints.
-    """
+    """Return the changes -v of joints on the ground, also sliding ones; else zero."""
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO
         for i in range(model.n)
@@ -185,11 +153,7 @@ def jumps_to_rest(model, contact, v):
 
 
 def turns_to_rest(model, limit, rates):
-    """Return the changes of angular rates that stop angles at limits; else zero.
-
-    A list, n [rad/s]. limit: As in Touching; rates: Of the angles, n-1 or more
-    [rad/s], as joint_rates returns them.
-    """
+    """Return the changes of angular rates, n, that stop angles at limits; else zero."""
     return [
         where(_is_on(limit[i]), -rates[i], 0.0) if bounds_of(model, i) else 0.0
         for i in range(model.n)
@@ -197,11 +161,7 @@ def turns_to_rest(model, limit, rates):
 
 
 def ways_to_ground(model, contact, x):
-    """Return the vectors from joints in contact to the ground's edge; else zero.
-
-    n Vectors [m], along the normals. contact: As in Touching; x: Positions of the
-    joints.
-    """
+    """Return vectors along normals from joints in contact to the ground; else zero."""
     return [
         normal(model, i, contact[i]) * -depth(model, i, contact[i], x[i])
         if planes_of(model, i)
@@ -211,12 +171,9 @@ def ways_to_ground(model, contact, x):
 
 
 def turns_beyond(model, limit, r):
-    """Return the sines of the excess of angles over their limits, a list, n.
+    """Return the sines of the excess of angles over their active limits; else 0.0.
 
-    It approximates a small excess [rad]. It is positive beyond an upper and negative
-    beyond a lower limit; 0.0 for angles whose limit is not active.
-
-    limit: As in Touching; r: Directions of the links.
+    It approximates a small excess [rad], positive beyond upper, negative beyond lower.
     """
     beyond = []
     for i in range(model.n):
@@ -231,11 +188,7 @@ def turns_beyond(model, limit, r):
 
 
 def planes_of(model, i):
-    """Return a list of the half-planes that can stop joint i, as (k, HalfPlane).
-
-    k is the number of the half-plane in model.ground, from 1.0 on. A guided joint has
-    none.
-    """
+    """Return (k, HalfPlane) of those that can stop joint i, k from 1.0 on, a list."""
     if model.constraints.kind[i] == GUIDED:
         return []
     return [(k + 1.0, plane) for k, plane in enumerate(model.ground) if plane.stops(i)]
@@ -291,11 +244,7 @@ def _is_on(flag):
 
 
 def bounds_of(model, i):
-    """Return a list of (sign, angle) of the finite limits of joint i, the upper first.
-
-    The sign is 1.0 for the upper, -1.0 for the lower limit; angles in rad. An angle
-    with a prescribed acceleration has none.
-    """
+    """Return (1.0, upper), (-1.0, lower) angle [rad] of finite limits of joint i."""
     if model.constraints.active[i]:
         return []
     both = (1.0, model.upper[i]), (-1.0, model.lower[i])

@@ -38,17 +38,7 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
 
 def outer_forces(model, x, v, tau, gravity=True, resistance=True):
-    """Return the forces of chain_forces, without the check of the last torque.
-
-    Args:
-        model: Planar chain.
-        x, v: Positions and velocities of the joints, lists of Vectors [m], [m/s].
-        tau: Torques at the joints, n-1 or more; only the first n-1 are read [N·m].
-        gravity, resistance: Whether these forces act.
-
-    Returns:
-        List of n Vectors [N].
-    """
+    """Return chain_forces, a list of n Vectors [N], without its check of tau's end."""
     r, L, _ = links(model, x)
     F = [Vector(model.gravity) * m * float(gravity) for m in model.weights]
     rate = 0.0

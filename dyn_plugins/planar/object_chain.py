@@ -48,11 +48,8 @@ def object_chain(model, q, qd, u, split):
 def points(chain, x0, v0, theta, theta_dot):
     """Return positions and velocities of the joints of a chain, lists of Vectors.
 
-    Args:
-        chain: Planar chain.
-        x0, v0: Position and velocity of joint 0 [m], [m/s].
-        theta, theta_dot: Angles and rates of all n joints but the last, n-1 [rad],
-            [rad/s]; each from the link before, the first from the x axis.
+    x0, v0 are those of joint 0; theta and theta_dot, n-1, are each from the link
+    before, the first from the x axis.
 
     Source: WAW-2.1.
     """

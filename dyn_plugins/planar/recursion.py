@@ -59,8 +59,6 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 def joint_turns(turns):
     """Return accelerations of the joint angles, n, from the links'; the last is 0.
 
-    turns: Angular accelerations of the links, n-1 [rad/s²].
-
     Source: WAW-2.1.
     """
     before = [0.0, *turns][: len(turns)]

@@ -76,11 +76,7 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 
 
 def lost_energy(model, v, v_next):
-    """Return the energy lost in a plastic impact, by Carnot's theorem [J].
-
-    It is the kinetic energy of v_next - v.
-
-    v, v_next: Velocities of the joints before and after, lists of Vectors [m/s].
+    """Return the energy lost in a plastic impact, that of v_next - v (Carnot) [J].
 
     Source: WAW-7.1.
     """
@@ -164,14 +160,9 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
 
 class BeforeImpact(NamedTuple):
-    """A chain before an impact.
+    """A chain before an impact: r, L as `links` returns them, and velocities v.
 
-    Attributes:
-        model: Planar chain.
-        r, L: Directions of the links, and their normals over their lengths, as `links`
-            returns them.
-        v: Velocities of the joints.
-        e: Rates of shortening of the links, removed by the impact, n-1 [m/s].
+    e: Rates of shortening of the links, removed by the impact, n-1 [m/s].
     """
 
     model: Any
@@ -185,10 +176,7 @@ def impact(before, touching):
     """Return velocities after an impact, impulses of supports and of angles at limits.
 
     n Vectors [m/s], n Vectors [N·s], and a list of n [N·m·s], zero for other angles.
-
-    Args:
-        before: Chain and velocities before, a BeforeImpact.
-        touching: Touching with the contacts and limits that are stopped.
+    `touching` has the contacts and limits that are stopped.
     """
     model, _, L, v, e = before
     rates = [*joint_rates(v, L), 0.0]
@@ -226,10 +214,7 @@ def correction(before, x, shorten, touching, v_next, dt, share):
 
 
 def least_share(v, v_back, creep):
-    """Return the largest s up to 1 with |s v_back| <= |v| + creep for every joint.
-
-    v, v_back: Velocities of the joints, lists of Vectors [m/s]; creep: speed [m/s].
-    """
+    """Return the largest s up to 1 with |s v_back| <= |v| + creep for every joint."""
     slow = 1.0
     for u, w in zip(v, v_back, strict=True):
         largest, size = sqrt(u @ u) + creep, sqrt(w @ w)
@@ -364,13 +349,8 @@ def while_taut(model, modes, x, v, window):
     accelerations enforces that: without this rule they would oscillate strongly
     (planar.chain.modes.Stretch). They count as taut if the distance of the two joints
     is at least 1 - 1e-8 of the links' length. Only joints whose kind is known while
-    tracing to be guided count as such ends.
-
-    Args:
-        model: Planar chain.
-        modes: JointModes; not changed.
-        x, v: Positions and velocities of the joints, lists of Vectors.
-        window: Time constant of the lateral velocity [s]; None: it is not damped.
+    tracing to be guided count as such ends. window: Time constant of the lateral
+    velocity [s]; None: it is not damped.
     """
     kind, a_w = list(modes.kind), list(modes.a_w)
     guided = [

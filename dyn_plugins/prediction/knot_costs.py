@@ -38,19 +38,9 @@ DEFAULT = (costs_of_plans.posture(), costs_of_plans.velocity(), costs_of_plans.e
 
 
 def residual_and_slopes(model, cost, q, qd, tau, target):
-    """Return a residual, a Vector of n, and its derivatives.
+    """Return a residual, n, and its derivatives by displacement, velocity, joint force.
 
-    An unknown frame of the cost raises ModelError; the centre of mass of a robot
-    without mass raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        cost: Cost.
-        q, qd, tau: Vectors of nq, nv and nv.
-        target: Flat numbers of the target, cost.target_size(model).
-
-    Returns:
-        The residual, and a Matrix n x 3 nv: by displacement, velocity and joint force.
+    They are a Matrix n x 3 nv. target: Flat numbers, cost.target_size(model).
     """
     if cost.kind in ("pose", "distance"):
         return _of_frames(model, cost, q, target)
@@ -174,17 +164,7 @@ KINDS = (*_RESIDUALS, "pose", "distance")
 
 
 def residual_of(model, cost, q, qd, tau, target):
-    """Return a residual alone, a list of numbers.
-
-    An unknown frame of the cost raises ModelError; the centre of mass of a robot
-    without mass raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        cost: Cost.
-        q, qd, tau: Vectors of nq, nv and nv.
-        target: Flat numbers of the target, cost.target_size(model).
-    """
+    """Return a residual alone, a list of numbers; see residual_and_slopes."""
     if cost.kind in ("pose", "distance"):
         X = [frame_and_jacobian(model, q, name)[0] for name in cost.frames]
         return (_pose if cost.kind == "pose" else _distance)(cost, X, target)

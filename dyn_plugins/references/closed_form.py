@@ -12,8 +12,7 @@ ONE_AXIS = ("revolute", "continuous", "prismatic")
 def unsupported_chain(model):
     """Return why the closed form does not support a robot, as text, or None.
 
-    Supported are unbranched chains of revolute, continuous and prismatic joints, also
-    followers; the text names the joint.
+    Supported: unbranched, of revolute, continuous and prismatic joints, also followers.
 
     Source: RBD5-2.4 (an unbranched chain of joints of one freedom).
     """
@@ -33,20 +32,11 @@ def unsupported_chain(model):
 
 
 def common_frame(model, q):
-    """Return the axes and inertias of a chain in base coordinates.
+    """Return X from the base, axes s and inertias I of a chain in base coordinates.
 
         s_i = X_i^-1 S_i,   I_i = X_i.T I X_i
 
-    Inertias are of the articulated kind, with all 6x6 entries, as in the original
-    methods.
-
-    Args:
-        model: Unbranched chain of joints of one freedom, which is not checked.
-        q: By body: position of its joint [rad | m]; entry 0 is not read.
-
-    Returns:
-        Three lists by body: X from the base, axis s, inertia I. Entry 0 is the identity
-        for X, None for the others.
+    By body. Inertias have all 6x6 entries (articulated), as in the original methods.
 
     Source: RBD5-2.4.
     """
@@ -62,8 +52,7 @@ def common_frame(model, q):
 def inertia_entry(s, I, i, j):
     """Return H_ij = sum_l s_i . I_l s_j over l >= max(i, j) [kg·m² | kg].
 
-    s, I: Axes and inertias of `common_frame`; i, j: body indices, from 1. The inertia
-    of rotors (armature) is not included.
+    s, I: From common_frame; i, j from 1. Rotors (armature) are not included.
 
     Source: RBDA (5.6); RBD5-2.4.
     """
@@ -76,9 +65,7 @@ def coriolis_entry(s, I, i, j, k):
         C_ijk = sum_l s_i . ([k < j] I_l (s_k x s_j) + s_k x* I_l s_j)
 
     over l >= max(i, j, k). Only the double sum has a physical meaning: other formulas
-    may split it between C_ijk and C_ikj differently.
-
-    s, I: Axes and inertias of `common_frame`; i, j, k: body indices, from 1.
+    may split it between C_ijk and C_ikj differently. Indices count from 1.
 
     Source: RBDA (5.6); RBD5-2.4.
     """
@@ -91,10 +78,7 @@ def coriolis_entry(s, I, i, j, k):
 
 
 def gravity_entry(s, I, a_grav, i):
-    """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N].
-
-    s, I: Axes and inertias of `common_frame`; a_grav: gravity, a Motion in base axes;
-    i: body index, from 1.
+    """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N], base axes.
 
     Source: RBDA (5.6); RBD5-2.4.
     """

@@ -88,13 +88,7 @@ def outward(model, seed, sides, qdd, dqdd):
         V = Ad V_p + S qd,   eta = ad_V S qd + Sdot qd + S_u qdd_u
         dV = Ad dV_p - ad_dh Ad V_p + dS qd + S dqd
 
-    Gravity is no part of eta.
-
-    Args:
-        model: Robot.
-        seed: Seeds.
-        sides: Result of _sides.
-        qdd, dqdd: Accelerations and their change, nv; used where prescribed.
+    Gravity is no part of eta. `sides` is the result of _sides.
 
     Source: KIM-4.3, KIM-4.4 (S_u dqdd_u, dS_u qdd_u: E-12, E-13).
     """
@@ -127,14 +121,8 @@ def inward(model, seed, sides, x, tau, dtau):
                 + sum Ad.T (dbeta - ad_dh.T beta)
         dPsi = -Psi { S.T dIhat S + dS.T Ihat S + (dS.T Ihat S).T } Psi
 
-    A singular pivot raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        seed: Seeds.
-        sides: Result of _sides.
-        x: Result of outward, completed in place by one call.
-        tau, dtau: Joint forces and their change, nv; used where given.
+    x is the result of outward; tau and dtau are used where given. A singular pivot
+    raises SingularError when the Program runs.
 
     Source: KIM-4.3, KIM-4.4 (E-10 to E-12, E-14); rotors are added to S.T Ihat S.
     """
@@ -194,24 +182,15 @@ def _free_part(model, seed, side, x, i, tau, dtau):
 
 
 def outward_again(model, seed, sides, x, tau, qdd, dtau, dqdd):
-    """Return all joint forces and accelerations, and their derivatives.
+    """Return lists of all joint forces and accelerations, and their derivatives.
 
         dqdd = dPsi {tau - S.T Ihat a - S.T Bhat}
                + Psi {dtau - (dS.T Ihat + S.T dIhat) a - S.T Ihat da - dS.T B - S.T dB}
         dVdot = Ad dVdot_p - ad_dh Ad Vdot_p + dS qdd + S dqdd + deta
         dF = dIhat Vdot + Ihat dVdot + dBhat,   dtau = dS.T F + S.T dF
 
-    Args:
-        model: Robot.
-        seed: Seeds.
-        sides: Result of _sides.
-        x: Result of outward and inward.
-        tau, qdd, dtau, dqdd: Given values and their changes, nv each; tau and dtau
-            without friction and springs.
-
-    Returns:
-        Lists tau, qdd, dtau and dqdd, nv each. Computed joint forces include friction
-        and springs; given ones are returned as they are.
+    x is the result of outward and inward. Given values are without friction and springs
+    and returned as they are; computed joint forces include both.
 
     Source: KIM-4.3, KIM-4.4 (E-11, E-13).
     """

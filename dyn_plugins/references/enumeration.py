@@ -26,20 +26,9 @@ def solutions(problem, unique=False, limit=20_000):
     A row is off, at a bound or active (u = 0); a contact is off, sticks (u = 0) or
     slides (u_n = 0, lambda_T opposite to u_T on the cone), its direction by Newton
     steps from several starts. Each combination is a square system, solved by least
-    squares.
-
-    Args:
-        problem: A ConstraintProblem without free rows.
-        unique: Whether to search for all solutions; else the first is returned.
-        limit: Maximum number of combinations.
-
-    Returns:
-        Two results. List of impulses in circular cones, (m,) each, in scaled units
-        (multiply by problem.scale), one for each velocity, at most one unless `unique`;
-        empty if none is found. The number of candidates tried.
-
-    Raises:
-        UnsupportedError: There are more combinations than `limit`.
+    squares. The impulses are in circular cones and scaled units (multiply by
+    problem.scale), one for each velocity, at most one unless `unique`. Also returns the
+    number of candidates tried; more combinations than `limit` are refused.
 
     Source: LCP-5 (enumeration), LCP-12.
     """

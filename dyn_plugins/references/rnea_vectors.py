@@ -42,8 +42,6 @@ class VectorMotion:
 def unsupported_joint(model):
     """Return why the 3-D equations do not support a robot, as text, or None.
 
-    Supported joints are revolute, continuous and prismatic, also of followers.
-
     Source: RBD5-4.2 (the 3-D form depends on the kind of joint).
     """
     for i in model.bodies:
@@ -60,9 +58,7 @@ def unsupported_joint(model):
 def about_centre(I):
     """Return mass, centre of mass c (3) and inertia about it (3x3) of a RigidInertia.
 
-    c = h / m,  Icm = I + m c x c x
-
-    A body without mass has c = h.
+    c = h / m,  Icm = I + m c x c x;  a body without mass has c = h
 
     Source: RBD5-4.3.
     """
@@ -81,13 +77,8 @@ def vector_motion(model, q, qd, qdd):
         F_i = m (a_i + alpha_i x c + w_i x (w_i x c))
         N_i = Icm alpha_i + w_i x Icm w_i
 
-    Args:
-        model: Robot of turning and sliding joints, which is not checked.
-        q: Joint positions by body, one-entry Vectors; entry 0 is not read [rad | m].
-        qd, qdd: Joint velocities and accelerations, likewise [rad/s | m/s, and /s²].
-
-    Returns:
-        A VectorMotion; the acceleration of the base is minus gravity, a_0 = -g.
+    q, qd and qdd are one-entry Vectors by body. The acceleration of the base is minus
+    gravity, a_0 = -g.
 
     Source: RBD5-4.1, RBD5-4.2.
     """
@@ -125,14 +116,7 @@ def linear_velocities(model, motion, qd):
         v_i = E (v_p + w_p x r)             turning
         v_i = E (v_p + w_p x r) + z qd_i    sliding
 
-    Args:
-        model: Robot of turning and sliding joints.
-        motion: Result of vector_motion.
-        qd: Joint velocities by body, one-entry Vectors; entry 0 is not read [rad/s |
-            m/s].
-
-    Returns:
-        List of velocities by body, zero for the base, body coordinates, 3 [m/s].
+    List by body, body coordinates.
 
     Source: RBD5-4.1, RBD5-4.2.
     """
@@ -151,14 +135,7 @@ def vector_forces(model, motion, f_ext):
         f_i = F_i - f_ext_i + sum_j E_j.T f_j
         n_i = N_i + c x F_i - n_ext_i + sum_j (E_j.T n_j + r_j x E_j.T f_j)
 
-    Args:
-        model: Robot of turning and sliding joints.
-        motion: Result of vector_motion.
-        f_ext: By body: external force, body coordinates [N·m; N]; entry 0 is not read.
-
-    Returns:
-        Lists f and n by body, zero for the base, body coordinates, about its origin
-        [N], [N·m].
+    Lists by body, body coordinates, about its origin; f_ext likewise [N·m; N].
 
     Source: RBD5-4.1, RBD5-4.2.
     """

@@ -34,10 +34,8 @@ class Chain(NamedTuple):
         e: Right sides of the link equations: squared relative velocity / l, n - 1.
         F: External forces on the joints, (n, 2) [N].
         kind: FREE, LINE or GUIDED of each joint, n.
-        s, a_w: Unit normal of the line, and given acceleration [m/s²], of each joint,
-            (n, 2).
-        active, alpha_w: By joint: nonzero if its angle has a given angular
-            acceleration, and that acceleration [rad/s²].
+        s, a_w: Unit normal of the line, and given acceleration [m/s²], (n, 2).
+        active, alpha_w: By joint: nonzero if its angle has the acceleration alpha_w.
     """
 
     m: Any
@@ -151,12 +149,9 @@ def take(model, x, v, F, *modes):
 def part1(c):
     """Return the _StepPart1 of each joint, a list, by the rules of sections 5 and 6.
 
-    The last joint is computed first; the list is in the order of the joints. Nothing is
-    refused here: active joints are taken as passive, links as massless; the solver
-    refuses such chains before, see _OfCases. A link equation whose dimensionless pivot
-    is TOL (1e-10) or less is not solved, but marked in `dropped`.
-
-    c: Chain.
+    Active joints are taken as passive, links as massless; the solver refuses such
+    chains before, see _OfCases. A link equation whose dimensionless pivot is TOL
+    (1e-10) or less is not solved, but marked in `dropped`.
 
     Source: WAW-5.2, WAW-6.1 to WAW-6.5.
     """
@@ -226,12 +221,8 @@ def _guided1(c, i, after):
 def part2(c):
     """Return the _StepPart2 of each joint, a list, by the rules of sections 9 to 11.
 
-    The last joint is computed first; the list is in the order of the joints. Nothing is
-    refused here: joints on a line are taken as free, links as massless; the solver
-    refuses such chains before, see _OfCases. Equations that cannot be solved are marked
-    in `dropped`.
-
-    c: Chain.
+    Joints on a line are taken as free, links as massless; the solver refuses such
+    chains before, see _OfCases. Unsolvable equations are marked in `dropped`.
 
     Source: WAW-9.2, WAW-11.6.
     """
@@ -366,10 +357,7 @@ def _last_k(of_link, of_angle, k11):
 
 
 def first_torque(c, first):
-    """Return tau^w of joint 0 [N·m]: 0 unless angle 0 is active and can turn (WAW-9.4).
-
-    c: Chain; first: _StepPart2 of joint 0.
-    """
+    """Return tau^w of joint 0: 0 unless angle 0 is active and can turn (WAW-9.4)."""
     if not c.active[0] or first.qw * c.mass(0) * c.l[0] ** 2 <= TOL:
         return 0.0  # nothing turns the link
     return (c.alpha_w[0] - first.q) / first.qw

@@ -29,26 +29,13 @@ def moved(model, q, u):
 
 
 def displacement(model, q):
-    """Return the derivative of a position as one of a displacement.
-
-    The result is a zero Vector, nv, with the tangent velocity as its derivative.
-
-    Args:
-        model: Robot.
-        q: Joint positions with their derivatives, nq.
-    """
+    """Return a zero Vector, nv, with the tangent velocity of q as its derivative."""
     value, rate = value_of(q), slope_of(q)
     return with_slopes(Vector.zeros(model.nv), velocity_of(model, value, rate))
 
 
 class JointBlocks:
-    """A block-diagonal matrix nv x nv with one block for each independent joint.
-
-    Attributes:
-        model: Robot.
-        blocks: Dictionary from a joint's body index to its Matrix; joints without
-            coordinates are absent.
-    """
+    """A block-diagonal matrix nv x nv; `blocks` by body index of independent joints."""
 
     def __init__(self, model, blocks):
         self.model, self.blocks = model, blocks
@@ -58,12 +45,7 @@ class JointBlocks:
         return self.times(M)
 
     def times(self, M, onto=None):
-        """Return the Matrix self @ M, or C + self @ M.
-
-        Args:
-            M: Matrix nv x n.
-            onto: The Matrix C, nv x n; None for no sum.
-        """
+        """Return the Matrix self @ M, or C + self @ M with C = `onto`."""
         rows = []
         for i in self.model.independent:
             part = self.model.v_slices[i]
@@ -145,16 +127,9 @@ def plus_scaled(numbers, factor, others, rolled=True):
 def slopes_by_joint(model, function):
     """Return the derivatives of Vectors whose entries depend on their own joint alone.
 
-    One coordinate of every joint varies at a time, all joints at once: `function` is
-    called as often as the largest joint has coordinates, but at least once.
-
-    Args:
-        model: Robot.
-        function: Maps a change of the coordinates, Vector nv, to a list of Vectors nv
-            that carry their derivatives along that change.
-
-    Returns:
-        List of JointBlocks, one for each Vector.
+    One coordinate of every joint varies at a time, all joints at once: `function` maps
+    such a change, nv, to a list of Vectors, and is called as often as the largest joint
+    has coordinates, but at least once. The result is one JointBlocks for each Vector.
     """
     slices = {i: model.v_slices[i] for i in model.independent}
     widths = {i: part.stop - part.start for i, part in slices.items()}
@@ -178,12 +153,7 @@ def slopes_by_joint(model, function):
 
 
 def slope_columns(columns, height):
-    """Return the Matrix whose columns are the derivatives of Vectors.
-
-    Args:
-        columns: Vectors that carry one derivative each.
-        height: Length of each Vector.
-    """
+    """Return the Matrix whose columns are slopes of Vectors of length `height`."""
     if not columns or not height:
         return Matrix.zeros(height, len(columns))
     return Matrix(slope_of(column) for column in columns).T

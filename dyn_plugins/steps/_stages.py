@@ -15,16 +15,7 @@ def weighted_stages(rates, count, dt, rolled=True):
         k_i = rates(k_(i-1), c_i dt),   c = 0, 1/2, 1/2, 1,   k_0 = 0
         change = dt (k_1 + 2 k_2 + 2 k_3 + k_4) / 6
 
-    Args:
-        rates: Function of (list of the rates of the previous stage, length c_i dt of
-            this stage [s]); returns the `count` rates of this stage as a list.
-        count: Number of rates.
-        dt: Length of the step [s].
-        rolled: True: the stages are iterations of one loop of the Graph; false: they
-            are written out one after another.
-
-    Returns:
-        The change, a sequence of `count` numbers.
+    rolled: The stages are iterations of one loop of the Graph; else written out.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

@@ -18,7 +18,7 @@ STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
 
 
 def stop_force(model, q, qd):
-    """Return the force of spring-damper stops at the position limits, and its slopes.
+    """Return force, stiffness k, damping d of spring-damper stops at position limits.
 
         force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
 
@@ -27,16 +27,7 @@ def stop_force(model, q, qd):
     and its twist; D is its largest scale, and k and d are the diagonals of matrices.
     Joints of several coordinates that are not limited balls have no stops, and
     followers none of their own. A swing of pi of a limited ball joint raises
-    SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-
-    Returns:
-        Force on the joints, nv [N·m | N]; the stiffness k [N·m/rad | N/m] and damping d
-        [N·m·s/rad | N·s/m] of the stops that act, nv each, zero where none does.
+    SingularError when the Program runs. All three are nv, and zero where no stop acts.
     """
     force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
     for i in model.independent:
@@ -114,27 +105,13 @@ def semi_implicit_euler(
 
 
 def end_of_step(model, q, qd, dt, limit_stops, implicit):
-    """Return the joint forces and rotor inertias of stops and implicit friction.
+    """Return the joint forces and rotor inertias, nv, of stops and implicit friction.
 
         force = stops - dt K qd,   rotors = dt B + dt² K   with `implicit`
         force = stops,   rotors = 0   without
 
     K is the stiffness of the stops that act; B is their damping and the slope of
     friction. Without limit_stops, stops and K are zero.
-
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities, nq and nv.
-        dt: Length of the step [s].
-        limit_stops: Whether spring-dampers act at the position limits.
-        implicit: Whether friction and stops are evaluated at the end of the step.
-
-    Returns:
-        Joint forces and rotor inertias, nv each [N·m | N], [kg·m² | kg].
-
-    Raises:
-        SingularError: With limit_stops, the swing of a limited ball joint is pi; a
-            Program raises it when it runs.
     """
     force = K = B = Vector.zeros(model.nv)
     if implicit:

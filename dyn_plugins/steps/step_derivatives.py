@@ -91,9 +91,7 @@ def semi_implicit_euler_derivatives(
 class EulerSlopes(NamedTuple):
     """Derivatives of a semi-implicit Euler step and of the accelerations in it.
 
-    Attributes:
-        position, velocity: Of q_next and of qd_next: by q, qd and qdd, JointBlocks.
-        acceleration: Of qdd: by q, qd, tau and parameters, Matrices with nv rows.
+    q_next and qd_next by q, qd and qdd; qdd by q, qd, tau and parameters.
     """
 
     position: tuple
@@ -105,23 +103,12 @@ def euler_slopes(
     model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
     limit_stops, implicit, paths,
 ):  # fmt: skip
-    """Return q_next, nq, and qd_next, nv, of a semi-implicit step, and EulerSlopes.
+    """Return (q_next, qd_next, EulerSlopes) of a semi-implicit step.
 
-    The three are one tuple; EulerSlopes are the derivatives of the step.
-
-    Args:
-        model, q, qd, tau, dt: Robot, state, nq and nv, joint forces, nv, and step [s].
-        f_ext: External forces by body, the base first.
-        derivatives: Solver of FD_DERIVATIVES.
-        by_parameters: Solver of FD_PARAMETER_JACOBIAN; called only with paths.
-        limit_stops: Whether spring-dampers act at the position limits.
-        implicit: Whether friction and stops are evaluated at the end of the step.
-        paths: Parameter paths, one after another (model/parameter_paths.py).
-
-    Raises:
-        SingularError: With limit_stops, the swing of a limited ball joint is pi; a
-            Program raises it when it runs. Errors of the slots pass through.
-        ModelError: A parameter path is unknown.
+    f_ext is by body, the base first; `derivatives` and `by_parameters` are solvers of
+    FD_DERIVATIVES and FD_PARAMETER_JACOBIAN, this called only with paths. limit_stops:
+    Spring-dampers act at the position limits; implicit: friction and stops are
+    evaluated at the end of the step.
     """
     settings = dt, limit_stops, implicit
     force, rotors = end_of_step(model, q, qd, *settings)
@@ -159,10 +146,7 @@ def euler_slopes(
 
 
 def stacked(blocks):
-    """Return one Matrix of `blocks`, a list of block rows, each a list of Matrices.
-
-    Unequal heights in a block row raise ValueError; an empty list gives no rows.
-    """
+    """Return one Matrix of `blocks`, a list of block rows, each a list of Matrices."""
     rows = []
     for line in blocks:
         for parts in zip(*(block.rows for block in line), strict=True):
@@ -171,17 +155,7 @@ def stacked(blocks):
 
 
 def slopes_by_parameters(model, paths, function):
-    """Return the derivatives of function(model), a Vector nv, by parameters.
-
-    Args:
-        model: Robot.
-        paths: Parameter paths (model/parameter_paths); an unknown one raises
-            ModelError.
-        function: Maps a Model to a Vector nv.
-
-    Returns:
-        Matrix nv x np, a column for each number of the paths.
-    """
+    """Return the derivatives of function(model), nv, by numbers of paths, nv x np."""
     columns = []
     for path in paths:
         numbers = parameter_paths.numbers(model, path)
@@ -250,16 +224,7 @@ def columns(M, start, stop):
 
 
 def slopes_of_integrate(model, q, u):
-    """Return the derivatives of q (+) u by q and by u, in tangent spaces.
-
-    Args:
-        model: Robot.
-        q: Joint positions at the start, nq.
-        u: Displacement, nv.
-
-    Returns:
-        Two JointBlocks.
-    """
+    """Return the derivatives of q (+) u by q and by u, in tangent spaces."""
     (by_q,) = slopes_by_joint(
         model,
         lambda e: [displacement(model, model.integrate(moved(model, q, e), u))],
@@ -332,10 +297,7 @@ def _placed(block, start, width):
 
 
 def multiplied(A, B, onto=None):
-    """Return A B, or C + A B with C = `onto`.
-
-    If A or B has no entries: `onto` itself; without it, a Matrix without entries.
-    """
+    """Return A B, or C + A B with C = `onto`; if A or B has no entries, `onto`."""
     if A.rows and B.rows and B.rows[0]:
         return product(A, B, onto)
     return A @ B if onto is None else onto

@@ -15,22 +15,15 @@ OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 def status_message(
     node: Any, level: bytes, message: str, values: dict[str, Any]
 ) -> DiagnosticStatus:
-    """Return the DiagnosticStatus of a node.
+    """Return the DiagnosticStatus of a node, with its own level, a sentence and values.
 
     A level OK becomes WARN if the model has warnings that are no hints, or a callback
     has failed; the first warning that is no hint, or else the first failure, is then
     appended to the message. node.namesake, if not empty, is appended at any level, and
     makes OK a WARN. The name is "NODE: CLASS", the hardware_id the name of the robot or
-    "none". These values are added: "active after [s]" (if known), the numbers "refused:
-    KIND" and "failed: CALLBACK", and all warnings of the model, also hints, as "finding
-    1" and so on. Long texts are shortened.
-
-    Args:
-        node: A RobotNode; its model may be None.
-        level: Severity of the node's own status: OK, WARN, ERROR or STALE.
-        message: One sentence for a reader.
-        values: Further values by name; each is converted with str. The mapping is not
-            changed.
+    "none". Added values: "active after [s]" (if known), the numbers "refused: KIND" and
+    "failed: CALLBACK", and all warnings, also hints, as "finding 1" and so on. Long
+    texts are shortened.
     """
     findings = getattr(node.model, "warnings", ())  # a chain has none
     doubts = [finding for finding in findings if not isinstance(finding, Hint)]
@@ -60,9 +53,6 @@ def namesake_of(node: Any) -> str:
 
     The nodes that the middleware has discovered so far are counted; nothing waits for
     others. A node that was killed may be listed for some seconds more.
-
-    Args:
-        node: The node, not destroyed.
     """
     name = node.get_name(), node.get_namespace()
     if node.get_node_names_and_namespaces().count(name) < 2:

@@ -17,11 +17,8 @@ class IdleWork:
 
     An answer is a message that the node sends in reply to one it received. An executor
     runs one callback at a time: a job called by a timer would delay a message that
-    arrives meanwhile.
-
-    Attributes:
-        waiting: Queued jobs, oldest first, each at most once; an answer runs one job.
-        answered: Time of the last answer, time.monotonic() [s]; initially -LATE.
+    arrives meanwhile. `waiting` has each job at most once, oldest first; `answered` is
+    the time.monotonic() of the last answer [s].
     """
 
     def __init__(self, call: Callable[[Job], object] = lambda job: job()) -> None:
@@ -39,9 +36,7 @@ class IdleWork:
         """Queue a job for the next answer, or run it now.
 
         It runs at once if the last answer is more than LATE seconds (50 ms) ago, since
-        then no answer may follow. A job that is already queued is not queued again, and
-        leaves the queue if it runs at once. Exceptions of `call`, by default those of
-        the job, are raised.
+        then no answer may follow; then it leaves the queue. No job is queued twice.
         """
         waits = job in self.waiting
         if time.monotonic() - self.answered <= LATE:
@@ -53,11 +48,7 @@ class IdleWork:
         self._call(job)
 
     def after_answer(self) -> None:
-        """Record the time of an answer and run the oldest queued job, if any.
-
-        The job leaves the queue before it runs. Exceptions of `call`, by default those
-        of the job, are raised.
-        """
+        """Record the time of an answer and run the oldest queued job, if any."""
         self.answered = time.monotonic()
         if self.waiting:
             self._call(self.waiting.popleft())

@@ -53,23 +53,10 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     """Return the robot of a node's parameters, with its joints in the listed order.
 
     Joints with several coordinates come first; with empty `joints` the order of the
-    model stays. The warnings of the robot are logged, and where it comes from.
-    Relevant parameters: robot_description, robot_description_file, package_paths,
-    xacro_arguments, model_extras, model_check, root, tip, gravity, joints,
-    unlisted_joints. If unlisted joints are locked, lock.JOINT is declared for each.
-
-    Args:
-        node: Node with the parameters of a robot.
-        urdf: URDF of the topic robot_description, "" if there is none. It is used if
-            the parameter robot_description is empty, in place of
-            robot_description_file.
-        choices: Further arguments of dyn.load, such as root_joint.
-
-    Raises:
-        SettingError: There is no robot, or parameter `joints` is not valid.
-        ModelError: A value of lock.JOINT has the wrong type, such as 1 for 1.0.
-        DynError: The robot cannot be read, or a joint cannot be locked.
-        ParameterException: rclpy refuses a value of lock.JOINT.
+    model stays. The warnings of the robot are logged, and where it comes from. If
+    unlisted joints are locked, lock.JOINT is declared for each. `urdf`, of the topic
+    robot_description, is used if the parameter robot_description is empty, in place of
+    robot_description_file. `choices` goes to dyn.load.
     """
     described = node.value("robot_description") or urdf
     file = node.value("robot_description_file")
@@ -103,14 +90,6 @@ def read_robot(
     """Return the robot of a description, or of a name or file that dyn.load looks up.
 
     Python's ModelWarning is suppressed: `load` logs each of `model.warnings`.
-
-    Args:
-        node: Node; its parameters package_paths and xacro_arguments are used.
-        source: Name or path for dyn.load, or a buffer with a description.
-        choices: Further arguments of dyn.load.
-
-    Raises:
-        DynError: The robot cannot be read.
     """
     settings = {name: node.value(name) for name in READING}
     with warnings.catch_warnings():
@@ -165,23 +144,11 @@ class RobotNode(ParameterNode):
         counters: Number of refusals, by the argument `kind` of `refuse`.
         failure: Error message of the last failed transition; None after a configuration
             that succeeded.
-        namesake: Sentence on another node of the same full name in the domain, as of
-            the last `diagnose`; empty without one.
+        namesake: Sentence on another node of the same full name, as of the last
+            `diagnose`; or empty.
         worker: Thread for work that would delay the executor.
         steady: Steady clock; all timers of the node use it.
-        ready_after: Age of the process at its first activation [s]; None before it, or
-            if the age is unknown.
-
-    Args:
-        name: Name of the node.
-        specs: Table of the parameters.
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter, for example as its value is not
-            valid.
+        ready_after: Age of the process at its first activation [s]; None if unknown.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -220,18 +187,14 @@ class RobotNode(ParameterNode):
     def active(self) -> bool:
         """Whether the node is active.
 
-        True from just before `activated` until just after the `send_final_command` of
-        a deactivation; in a shutdown and after an error, until the session is closed.
+        True from just before `activated` until just after the `send_final_command` of a
+        deactivation; in a shutdown and after an error, until the session is closed.
         """
         return self.session.active
 
     @property
     def idle(self) -> IdleWork:
-        """Queue of jobs that are deferred until a message has been answered.
-
-        There is one before configure, too; each configure makes a new one. The jobs of
-        a closed session are discarded.
-        """
+        """Queue of jobs for after an answer; configure makes a new, empty one."""
         return self.session.idle
 
     # ---- robot
@@ -282,17 +245,7 @@ class RobotNode(ParameterNode):
         return not from_parameters and not self._urdf
 
     def load(self, **choices: Any) -> dyn.Model:
-        """Return the robot of the parameters, its joints in the order of `joints`.
-
-        Args:
-            choices: Further arguments of dyn.load.
-
-        Raises:
-            SettingError: There is no robot, or `joints` is not valid.
-            ModelError: A value of lock.JOINT has the wrong type.
-            DynError: The robot cannot be read, or a joint cannot be locked.
-            ParameterException: rclpy refuses a value of lock.JOINT.
-        """
+        """Return the robot of the parameters, by load_robot with `choices`."""
         return load_robot(self, self._urdf, **choices)
 
     # ---- life cycle
@@ -309,12 +262,11 @@ class RobotNode(ParameterNode):
         return response
 
     def start(self) -> bool:
-        """Configure and activate the node; return False if either fails.
+        """Configure and activate the unconfigured node; return False if either fails.
 
         Without a robot, the node stays unconfigured and True is returned; with
-        autostart, a robot on the topic robot_description starts the node later.
-        The node must be unconfigured; else rclpy raises its RCLError. After a failure
-        it is unconfigured, or inactive if its activation was refused.
+        autostart, a robot on the topic robot_description starts the node later. After a
+        failure it is unconfigured, or inactive if its activation was refused.
         """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
@@ -324,19 +276,13 @@ class RobotNode(ParameterNode):
         return self.activate()
 
     def activate(self) -> bool:
-        """Activate the node, which must be inactive; return False on failure.
-
-        In another state rclpy raises its RCLError. Subclasses may return True and
-        activate later.
-        """
+        """Activate the inactive node, in a subclass maybe later; False on failure."""
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:
         """Start the node if parameter autostart is true; return False if that fails.
 
-        If the parameter is false, it only logs and returns True: the node remains
-        unconfigured until a transition is requested. True is also returned while the
-        robot is missing, see `start`.
+        Also True without a robot or with a false parameter; it stays unconfigured.
         """
         if self.value("autostart"):
             return self.start()
@@ -353,9 +299,6 @@ class RobotNode(ParameterNode):
         forgotten. After a failure the reason is logged, stored in `failure` and
         published on /diagnostics, and the node stays unconfigured. Any other exception
         is logged and stored, and ERROR is returned; rclpy then calls on_error.
-
-        Args:
-            state: Previous state, not used.
         """
         started = time.monotonic()
         self.session.close()
@@ -387,11 +330,7 @@ class RobotNode(ParameterNode):
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Call the hook `activated`, then let rclpy activate the node.
 
-        The age of the process is logged at the first activation. An exception is
-        logged, and ERROR is returned.
-
-        Args:
-            state: Previous state, passed on to rclpy.
+        The age of the process is logged the first time; ERROR after an exception.
         """
         self.session.active = True
         self.activated()
@@ -405,13 +344,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Call the hooks wind_down and send_final_command, then deactivate by rclpy.
-
-        An exception ends this and is logged, and ERROR is returned.
-
-        Args:
-            state: Previous state, passed on to rclpy.
-        """
+        """Wind down, send the final command, deactivate; ERROR after an exception."""
         self.wind_down()
         self.send_final_command()
         self.session.active = False
@@ -419,76 +352,37 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
-        """Wait for the last command to arrive; release all resources made by configure.
-
-        An exception is logged, and ERROR is returned.
-
-        Args:
-            state: Previous state, not used.
-        """
+        """Wait for the last command, then release all; ERROR after an exception."""
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     @reported
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Call wind_down and send_final_command, hooks, and drop the configuration.
-
-        An exception is logged, and ERROR is returned.
-
-        Args:
-            state: Previous state, not used.
-        """
+        """Wind down, send the final command, drop all; ERROR after an exception."""
         self.wind_down()
         self.send_final_command()
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: Any) -> TransitionCallbackReturn:
-        """Handle an error in a transition: send the final command, become unconfigured.
-
-        The configuration is dropped. Returns SUCCESS; an exception is passed on to
-        rclpy.
-
-        Args:
-            state: Previous state, not used.
-        """
+        """Send the final command, drop the configuration and return SUCCESS."""
         self.send_final_command()
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
-        """Return a resource of rclpy after registering it for destruction at clean-up.
-
-        Its callback is replaced by a guarded one, see Session.keep.
-
-        Args:
-            resource: Publisher, subscription, timer, service or client of this node.
-
-        Raises:
-            TypeError: The resource is of another type.
-        """
+        """Return a resource after Session.keep: guarded, destroyed at clean-up."""
         return self.session.keep(resource)
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
         """Call a function periodically, in steady time, until clean-up.
 
-        The first call is one period from now. Calls that were missed are skipped.
-
-        Args:
-            period: Period [s].
-            callback: Called without arguments; its exceptions are logged and counted.
+        The first call is after one period [s]; missed calls are skipped.
         """
         self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function periodically until clean-up, each time right after an answer.
-
-        Args:
-            period: Period [s].
-            job: Called without arguments after an answer of the node (one job each, the
-                oldest first), or at once if there was no answer in the last 50 ms, see
-                IdleWork.due. Its exceptions are logged and counted.
-        """
+        """Queue a job each period [s] until clean-up, see IdleWork.due."""
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
 
@@ -500,10 +394,9 @@ class RobotNode(ParameterNode):
         gc.unfreeze()
 
     def destroy_node(self) -> None:
-        """Close the session, stop the worker and destroy the node.
+        """Close the session, stop the worker (at most 1 s) and destroy the node.
 
-        No command is sent. The wait for the worker is at most 1 s. `model` and `live`
-        stay as they are.
+        No command is sent. `model` and `live` stay as they are.
         """
         self.session.close()
         self.worker.stop()
@@ -511,44 +404,29 @@ class RobotNode(ParameterNode):
         self._state_machine: Any = None  # its reference keeps the node in the ROS graph
 
     def build(self) -> None:
-        """Build the robot, its Programs and the communication.
+        """Build the robot, its Programs and the communication, and set `model`.
 
-        Subclasses implement it and set `model`; here it raises a NotImplementedError.
-        It is called by configure, with a new session.
-
-        Raises:
-            DynError, ParameterException: The parameters do not allow it; configure then
-                fails with this reason.
+        Subclasses implement it; DynError, ParameterException: configure fails by it.
         """
         raise NotImplementedError
 
     def activated(self) -> None:
-        """Handle an activation, when `active` is already True.
-
-        Hook for subclasses; does nothing here.
-        """
+        """Handle an activation, when `active` is already True; a hook."""
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
         """Bring the robot to rest before the final command, within a bounded time.
 
-        Hook for subclasses; does nothing here.
-
-        Args:
-            interrupted: Polled while waiting; True ends the wait at once.
+        Hook for subclasses. interrupted: Polled while waiting; True ends it at once.
         """
 
     def send_final_command(self) -> None:
-        """Publish the last command of the node.
+        """Publish the last command of the node; a hook.
 
-        Hook for subclasses; does nothing here. It is called in any state, repeatedly,
-        and by LastResort in another thread.
+        It is called in any state, repeatedly, and by LastResort in another thread.
         """
 
     def wait_for_delivery(self) -> None:
-        """Wait until the last command has arrived, for a bounded time.
-
-        Hook for subclasses; does nothing here.
-        """
+        """Wait until the last command has arrived, for a bounded time; a hook."""
 
     # ---- log and diagnostics
 
@@ -559,11 +437,7 @@ class RobotNode(ParameterNode):
         another kind, are logged at most once per second; whole numbers, and digits of
         names such as joint2, tell messages apart. Once more than 100 different ones are
         known, the next that is logged makes all forgotten: they may be logged again.
-        Each refusal is counted.
-
-        Args:
-            kind: Key in `counters`, and beginning of the log message.
-            message: Reason; shortened to one line.
+        `kind` is the key in `counters`, and begins the log message.
         """
         self.counters[kind] += 1
         message = one_line(message)
@@ -576,12 +450,7 @@ class RobotNode(ParameterNode):
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values by name for /diagnostics.
-
-        The level is OK, WARN, ERROR or STALE, the message one sentence; values are
-        printed by str. Called on a configured node only. Subclasses implement it;
-        here it raises a NotImplementedError.
-        """
+        """Return level, one sentence and values by name for /diagnostics; abstract."""
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
@@ -593,10 +462,7 @@ class RobotNode(ParameterNode):
         return OK, "unconfigured", {}
 
     def diagnose(self) -> None:
-        """Publish the status of the node on /diagnostics, in any state.
-
-        Other nodes of the same name are looked for first, see _look_for_namesake.
-        """
+        """Look for a namesake and publish the status on /diagnostics, in any state."""
         self.callbacks.attempt(self._look_for_namesake)
         status = self.status if self.configured else self._without_robot
         self.publish_status(*status())
@@ -614,14 +480,8 @@ class RobotNode(ParameterNode):
     ) -> None:
         """Publish a status on /diagnostics; may be called in any thread.
 
-        `diagnose_change` compares with this level. OK is published as WARN if the
-        robot has warnings that are no hints, a callback has failed, or there is a
-        `namesake`.
-
-        Args:
-            level: Severity: OK, WARN, ERROR or STALE.
-            message: One sentence for a reader.
-            values: Further values by name.
+        `diagnose_change` compares with this level. OK is published as WARN if the robot
+        has warnings that are no hints, a callback has failed, or there is a `namesake`.
         """
         self._level = level
         status = status_message(self, level, message, values)
@@ -634,13 +494,7 @@ class RobotNode(ParameterNode):
         return self.get_clock().now().to_msg()
 
     def diagnose_change(self, level: bytes) -> None:
-        """Publish the present status if `level` differs from the last published level.
-
-        The last level is the argument of the last publish_status, at first OK.
-
-        Args:
-            level: Severity: OK, WARN, ERROR or STALE.
-        """
+        """Publish the present status if `level` is not the last one (at first OK)."""
         if level != self._level:
             self.diagnose()
 

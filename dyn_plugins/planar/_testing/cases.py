@@ -21,15 +21,10 @@ LIMIT = 2.0  # of the angles of random chains [rad]
 
 
 def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
-    """Return the ChainModel of a random chain, far above its ground.
+    """Return a random ChainModel with `size` links, far above its ground.
 
-    Its angles have limits of ±2 rad (LIMIT), except angle 0.
-
-    Args:
-        seed: Of the random numbers.
-        size: Number of links.
-        restriction: Arguments of random_chain; by default size + 1 joints, and links
-            with mass by a probability of 0.3.
+    Its angles have limits of ±2 rad (LIMIT), except angle 0. `restriction` goes to
+    random_chain; by default links have mass by a probability of 0.3.
 
     Source: WAW-1.1.
     """
@@ -58,10 +53,7 @@ def sample_task(seed: int, size: int) -> Any:
 class ChainTrial(SystemCase):
     """One solver on one chain and engine, in a state that satisfies its constraints.
 
-    Attributes:
-        x, v: Positions and velocities of the n joints, (n, 2).
-        F: Forces on the joints, (n, 2).
-        tau: Torques, n; the last is zero.
+    x, v, F: Of the joints, (n, 2); tau: torques, n; the last is zero.
     """
 
     x: np.ndarray = field(init=False)
@@ -103,11 +95,7 @@ class ChainTrial(SystemCase):
 
 @dataclass
 class ObjectTrial(SystemCase):
-    """One solver on one planar object and engine, in one random state.
-
-    Attributes:
-        q, qd, u: State and efforts.
-    """
+    """One solver on one planar object and engine, in one random state; efforts u."""
 
     q: np.ndarray = field(init=False)
     qd: np.ndarray = field(init=False)
@@ -123,10 +111,7 @@ class TaskTrial(SystemCase):
     """One solver on one task and engine, from a random initial state."""
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return a random initial state (ns,) and an action (na,) within its bounds.
-
-        program is ignored.
-        """
+        """Return a random initial state (ns,) and an action (na,) within its bounds."""
         state = self.model.start(self.rng, 1)[0]
         bounds = self.model.action_bounds
         low, high = (np.array(b, float) for b in zip(*bounds, strict=True))

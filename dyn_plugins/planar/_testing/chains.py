@@ -15,13 +15,9 @@ from dyn_core.planar import FREE, GUIDED, LINE, ChainModel, from_angles, make_ch
 
 
 class ChainCase(NamedTuple):
-    """A chain in a state, with forces at its joints, (n, 2).
+    """A chain in a state x, v, with forces F at its joints, (n, 2).
 
-    Attributes:
-        chain: Planar chain with its constraints.
-        x, v: Positions and velocities of the joints [m], [m/s].
-        F: Forces without those of links and supports [N].
-        answer: Known outputs by name; may be empty.
+    F is without forces of links and supports; `answer` has known outputs, or none.
     """
 
     chain: ChainModel
@@ -32,16 +28,11 @@ class ChainCase(NamedTuple):
 
 
 class DenseAnswer(NamedTuple):
-    """Solution of the dense solver.
+    """Solution of the dense solver: a and forces of `support` are (n, 2).
 
-    Attributes:
-        a: Accelerations, (n, 2) [m/s²].
-        phi: Push of links along r, n-1 [N].
-        support: Forces of guides and lines, (n, 2) [N].
-        tau: Torques of active joints, zero for others, n [N·m].
-        compatible: Whether all constraints can hold at once.
-        independent: Whether the constraints are linearly independent, so that forces
-            are unique.
+    phi: Push of links along r, n-1 [N]; tau: torques of active joints, n, else zero;
+    compatible: all constraints can hold at once; independent: they are linearly
+    independent, so that forces are unique.
     """
 
     a: np.ndarray
@@ -55,8 +46,7 @@ class DenseAnswer(NamedTuple):
 def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return r and L = r turned by +90 degrees / l of a chain's links, (n-1, 2) each.
 
-    r: Unit vectors from joint i to i + 1; l: lengths of the model `chain`, not those in
-    x. x: Positions of the joints, (n, 2) [m].
+    r: Unit vectors from joint i to i + 1; l: lengths of the model, not those in x.
 
     Source: WAW-2.1.
     """
@@ -71,10 +61,7 @@ def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
 
         alpha_i = sum_j rows_ij . a_j
 
-    Angle i is that of link i from link i-1, angle 0 that of link 0; alpha and a are
-    accelerations of angles and positions. The last row is zero.
-
-    x: Positions of the joints, (n, 2) [m].
+    Angle i is of link i from link i-1, angle 0 of link 0. The last row is zero.
 
     Source: WAW-2.1, eq. 12 and 13.
     """
@@ -107,10 +94,7 @@ def mass_matrix(chain: ChainModel) -> np.ndarray:
 def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
     """Return gravity, torques of joints, rolling resistance and drag, (n, 2) [N].
 
-    Args:
-        chain: Planar chain.
-        x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
-        tau: Torques, n [N·m], the last without effect; None: zeros.
+    x, v are (n, 2); of tau [N·m], n, the last is without effect; None: zeros.
 
     Source: WAW-4.1 to WAW-4.5.
     """
@@ -136,16 +120,8 @@ def dense_accelerations(
         [C     0] [lambda] = [c]
 
     C has rows of links, lines and guides, and angles of active joints; they may be
-    linearly dependent. The answer has a, phi, support, tau, and whether the rows are
-    compatible and independent.
-
-    Args:
-        chain: Planar chain.
-        x, v, F: Positions, velocities and forces, (n, 2) [m], [m/s], [N].
-        e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
-            without an equation.
-        modes: Fields of Constraints that replace the chain's own, by name; kinds are
-            the numbers FREE, LINE and GUIDED. An unknown name raises TypeError.
+    linearly dependent. e replaces |v'-v|²/l, n-1 [m/s²]; NaN: no equation. `modes` are
+    fields of Constraints that replace the chain's own.
 
     Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
     """
@@ -214,18 +190,10 @@ def random_chain(
 ) -> ChainCase:
     """Return a ChainCase of a random chain, whose velocities fit its links and lines.
 
-    It has chain, x, v, F and answer. F is that of `forces` for random torques, plus
-    random forces; answer is empty.
-
-    Args:
-        seed: Of the random numbers.
-        n: Number of joints, 1 or more (else ValueError); None: random, 2 to 8.
-        kinds: Kinds that a joint may have, one or more (else ValueError); a kind that
-            Constraints does not know raises ModelError. free is four times as likely as
-            another.
-        active: Probability that an angle is active; joint 0 only if it is not free.
-        massive: Probability that a link has mass.
-        still: Whether guided joints are at rest and no support accelerates.
+    F is that of `forces` for random torques, plus random forces. For None, n is random,
+    2 to 8; free is four times as likely as another kind. Angles are active (joint 0
+    only if it is not free) and links massive with these probabilities. still: Guided
+    joints are at rest and no support accelerates.
 
     Source: WAW-5.4 (CHECK).
     """
@@ -265,11 +233,7 @@ def fitting_velocities(
 ) -> np.ndarray:
     """Return the velocities nearest to v, (n, 2) [m/s], that satisfy links and lines.
 
-    Args:
-        chain: Planar chain with its constraints.
-        x: Positions of the joints, (n, 2) [m].
-        v: Velocities, (n, 2); not changed.
-        still: Whether guided joints rest; else their velocities are free.
+    still: Whether guided joints rest; else their velocities are free.
     """
     rows, (r, _) = [], link_directions(chain, x)
     for i, along in enumerate(r):
