@@ -22,20 +22,9 @@ from ros_nodes.running import runtime
 class FeedForwardNode(RobotNode):
     """Publishes each trajectory again with efforts, see dyn_core.control.feed_forward.
 
-    A trajectory that is refused is not published.
-
-    Attributes:
-        feed: A FeedForward; None before the first configure.
-        passed: Number of published trajectories since configure.
-        excess: Sentences on exceeded effort limits of the last published trajectory.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter.
+    A trajectory that is refused is not published. `feed` is None before the first
+    configure. `passed` counts trajectories published since; `excess` has sentences on
+    exceeded effort limits of the last one.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -43,14 +32,7 @@ class FeedForwardNode(RobotNode):
         super().__init__("feed_forward", FEED_FORWARD, **kwargs)
 
     def build(self) -> None:
-        """Build the robot, its compiled inverse dynamics and the communication.
-
-        The node publishes ~/joint_trajectory_out and subscribes to
-        ~/joint_trajectory_in.
-
-        Raises:
-            DynError, ParameterException: The robot or a parameter is not valid.
-        """
+        """Build the robot, its compiled inverse dynamics and the communication."""
         model = self.load(root_joint="fixed")
         self.feed = FeedForward(
             model,
@@ -97,9 +79,7 @@ class FeedForwardNode(RobotNode):
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics of a configured node.
 
-        The level is WARN if the last published trajectory exceeded an effort limit,
-        else OK. The keys are "inverse dynamics" (its solver), "engine" and
-        "trajectories" (`passed`).
+        The level is WARN if the last published trajectory exceeded an effort limit.
         """
         values = {
             "inverse dynamics": self.feed.program.recipe.solver.name,

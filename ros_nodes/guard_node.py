@@ -41,23 +41,9 @@ class GuardNode(TableNode):
     that count publishers, can distinguish them from efforts of the controller.
 
     Beats are status messages, sent every 0.05 s, by which controllers see that the
-    guard runs, and whether it has stopped the robot.
-
-    Attributes:
-        supervisor: State machine of the supervision.
-        efforts: Publisher of zero efforts.
-        stopped: Publisher of ~/stopped (Bool), for operators.
-        latch: Publisher of the beats (DiagnosticStatus).
-        diagnostics: Publisher of /diagnostics.
-        zero: The message with zero efforts.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        SettingError: A parameter is misspelt.
-        ModelError: A value is not valid or of the wrong type.
-        ParameterException: rclpy refuses a value for another reason.
+    guard runs, and whether it has stopped the robot. `stopped` publishes ~/stopped
+    (Bool), for operators; `latch` the beats (DiagnosticStatus). A SettingError at the
+    start is a misspelt parameter.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -212,19 +198,14 @@ class GuardNode(TableNode):
     # ---- end
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Do nothing: a guard cannot bring a robot to rest.
-
-        Args:
-            interrupted: Not used.
-        """
+        """Do nothing: a guard cannot bring a robot to rest."""
 
     def send_final_command(self) -> None:
         """Send the last beat; before it, stop a robot that would move on unsupervised.
 
         The robot is stopped, with zero effort, if the controller's last effort was not
-        zero or a stop is in force; `_report` is called then. The last beat is marked as
-        such, and no other follows; it is sent whatever fails before it, and the
-        exception passes through.
+        zero or a stop is in force. The last beat is marked as such, and no other
+        follows; it is sent whatever fails before it.
         """
         try:
             if self.supervisor.stands or self.supervisor.stopped is not None:
@@ -238,8 +219,7 @@ class GuardNode(TableNode):
     def wait_for_delivery(self) -> None:
         """Wait until reliable subscribers have the last beat and the zero effort.
 
-        The wait takes at most DELIVERY of base.qos, 1 s in all; a missing
-        acknowledgement is logged.
+        The wait takes at most DELIVERY of base.qos, 1 s in all.
         """
         wait_until_acknowledged(self, (self.latch, self.efforts))
 

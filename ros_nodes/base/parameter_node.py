@@ -142,8 +142,7 @@ class FormerTopics(Node):
     ) -> Any:
         """Return a subscription; its callback gets messages of the former name, too.
 
-        Only a topic of FORMER has one; `topic` is the name in the code, not yet
-        resolved.
+        Only a topic of FORMER has one; `topic` is the name in the code, unresolved.
         """
         create = super().create_subscription
         made = create(msg_type, topic, callback, qos_profile, **choices)
@@ -165,9 +164,8 @@ class FormerTopics(Node):
     ) -> Any:
         """Return a publisher; its `publish` also publishes under the former name.
 
-        Only a topic of FORMER has one; `topic` is the name in the code, not yet
-        resolved. The first `publish` that finds a subscriber to the former name logs a
-        warning.
+        Only a topic of FORMER has one; `topic` is the name in the code, unresolved. The
+        first `publish` to a subscriber of the former name logs a warning.
         """
         create = super().create_publisher
         made: Any = create(msg_type, topic, qos_profile, **choices)
@@ -473,8 +471,7 @@ class TableNode(FormerTopics):
         """Return the solver of a slot: its name, or a Solver if options are set.
 
         The name is the parameter SLOT.plugin_name; without options it is unchecked. An
-        empty one is "auto", the default solver of the problem that the slot is named
-        for.
+        empty one is "auto", the default solver of the slot's problem.
         """
         name, options = self.value(f"{slot}.plugin_name") or "auto", self.options(slot)
         if not options:

@@ -39,8 +39,8 @@ class Session:
     Attributes:
         open: Whether the callbacks of this configuration may still run.
         complete: Whether everything is built: the node is configured.
-        idle: Queue of jobs that are deferred until a message has been answered; `close`
-            discards them.
+        idle: Queue of jobs deferred until a message has been answered; `close` discards
+            them.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
@@ -75,8 +75,7 @@ class Session:
     def guarded(self, callback: Callable[..., Any]) -> Any:
         """Return a wrapped callback: no call once the session is closed, no exceptions.
 
-        Without a call or with an exception, which is logged and counted, it returns
-        None.
+        It then returns None; the exception is logged and counted.
         """
         return self.node.callbacks.message(callback, self)
 
@@ -125,8 +124,7 @@ class PeriodicJob:
 class PeriodicJobs:
     """The periodic jobs of a session, served by one timer that is set for the next job.
 
-    Executors handle few timers of one clock best, and warn about more. `jobs` is
-    unsorted.
+    Executors handle few timers of one clock best, and warn about more.
     """
 
     def __init__(self, session: Session) -> None:

@@ -50,8 +50,8 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 def change_state(node: Any, request: Any, response: Any) -> Any:
     """Perform a transition by rclpy's callback; return `response`, filled in.
 
-    The transition must fit the state, see misfit: rclpy up to Jazzy raises an error
-    otherwise.
+    The transition must fit the state, see misfit: else rclpy up to Jazzy raises an
+    error.
     """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 

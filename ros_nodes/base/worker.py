@@ -31,8 +31,8 @@ class Worker:
     """One thread that prepares results; `deliver` hands them to the control thread.
 
     `ready` has pairs of job and result that wait for `deliver`, oldest first; the
-    result is a DynError if `make` raised, and None if the job was superseded before its
-    `make` began.
+    result is a DynError if `make` raised, and None if the job was superseded before
+    `make`.
     """
 
     def __init__(
@@ -91,8 +91,7 @@ class Worker:
     def stop(self) -> None:
         """End the thread, with a wait of up to JOIN (1 s); discard jobs and results.
 
-        Neither `take` nor `superseded` is called for these, nor for a job that outlasts
-        the wait.
+        No `take` or `superseded` is called for these, nor for a job that outlasts it.
         """
         with self._changed:
             self._ended = True

@@ -49,8 +49,7 @@ class Activation:
         """Serve a change_state request; return its response, or PENDING.
 
         PENDING means that an activation waits, and that its response is sent later.
-        While it waits, every other request is refused. `change` performs the
-        transition.
+        While it waits, every other request is refused.
         """
         now, wanted = time.monotonic(), request.transition
         if self.since is not None:

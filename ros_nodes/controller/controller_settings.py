@@ -60,9 +60,8 @@ def controller_settings(
 ) -> dict[str, Any]:
     """Return the keyword arguments of Controller.
 
-    `value` returns a parameter by name; `solvers` returns the solver of a slot: its
-    name, or a Solver with options. Solvers are also checked for slots that the mode
-    lacks.
+    `value` returns a parameter by name; `solvers` the solver of a slot: its name, or a
+    Solver with options. Solvers of slots that the mode lacks are checked, too.
     """
     mode = control_mode(value("mode"))
     slots = {INVERSE_DYNAMICS: problems.INVERSE_DYNAMICS}

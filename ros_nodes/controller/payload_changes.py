@@ -48,8 +48,8 @@ class PayloadService:
         """Return the payload after a change of parameters, by name; attach nothing.
 
         There is none if payload.mass is 0 or payload.attached is false. A SettingError
-        refuses an invalid body, a mass without payload.link, and what the carrier
-        cannot carry.
+        refuses an invalid body, a mass without payload.link, or one that cannot be
+        carried.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))

@@ -39,8 +39,7 @@ VIOLATIONS = (GoalCode.PATH_TOLERANCE_VIOLATED, GoalCode.GOAL_TOLERANCE_VIOLATED
 class CycleActionServer(ActionServer):
     """An action server whose goals are advanced by control cycles, not by a coroutine.
 
-    A task that waits for the end of a goal would be polled in each cycle of the
-    executor.
+    The executor would poll a task that waits for the end of a goal in each cycle.
     """
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:

@@ -22,8 +22,7 @@ class TrajectoryInput:
 
     The topic is ~/joint_trajectory. The subscription is reliable, unless a parameter
     says otherwise: a long message whose fragments are not sent again would often be
-    lost. Best-effort publishers are then not received (`hears_all`); Report warns of
-    them.
+    lost. Best-effort publishers are then not received; Report warns of them.
     """
 
     def __init__(self, node: Any) -> None:

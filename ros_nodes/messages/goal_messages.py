@@ -26,11 +26,8 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
     """Return the arrays of a JointTrajectory message, including efforts.
 
     They are names, times (points,) [s], positions, velocities, accelerations, effort. A
-    field that the message lacks has rows without columns, (points, 0).
-
-    Raises:
-        GoalError: The points differ in their number of positions, velocities,
-            accelerations or efforts.
+    field that the message lacks has rows without columns, (points, 0). A GoalError
+    refuses points that differ in size.
     """
     points = message.points
     kinds = ("positions", "velocities", "accelerations", "effort")
@@ -45,9 +42,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 def check_followed(request: Any) -> None:
     """Check that a goal, a request message, has no parts that would be ignored.
 
-    Raises:
-        GoalError: It has motions of joints with several coordinates, or their
-            tolerances.
+    GoalError: it has motions of joints with several coordinates, or their tolerances.
     """
     multi = getattr(request, "multi_dof_trajectory", None)  # older messages have none
     if multi is not None and (multi.joint_names or multi.points):
@@ -71,14 +66,8 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
     """Fill in a Feedback message in place, except its header, and return it.
 
-    Set are positions and velocities of desired, actual and error, the accelerations of
-    desired, the joint names, and in all three time_from_start.
-
-    Args:
-        message: Feedback message to fill in.
-        joints: Names of the joints.
-        now: Feedback of the tracker; a time before the start counts as 0. Times are
-            rounded down to nanoseconds.
+    The accelerations are those of desired only. A time before the start counts as 0;
+    times are rounded down to nanoseconds.
     """
     message.joint_names = list(joints)
     desired, actual, error = message.desired, message.actual, message.error

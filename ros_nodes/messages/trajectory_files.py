@@ -58,13 +58,8 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
     The keys are the fields of the message; optional fields that are absent stay absent.
     A file that ends with .json has one message. All other files are YAML, with messages
-    separated by lines of `---`; each has at most 1 MB and 20 000 values (numbers,
-    texts, lists and mappings).
-
-    Raises:
-        ModelError: The file cannot be read, is a recording (.npz, .csv, .mcap, .db3,
-            .bag), is larger than SIZE (100 MB), has no message, or has other content.
-        SettingError: `path` is a folder without permission to look into it.
+    separated by lines of `---`; each has at most 1 MB and 20 000 values. Recordings and
+    files above SIZE (100 MB) are refused.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -120,12 +115,8 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
     """Return a new message with the points of a trajectory in place of its own.
 
-    It is a mapping like those of read_trajectories; every point has all fields.
-
-    Args:
-        message: Message that provides header and joint names.
-        trajectory: Trajectory with efforts, its columns in the order of these names;
-            arrays that are None become empty lists.
+    The columns of the trajectory, which has efforts, are in the order of the names of
+    `message`; arrays that are None become empty lists.
     """
     kinds = zip(
         _ROWS,
@@ -145,25 +136,17 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time as a pair: whole seconds and nanoseconds, 0 to 999 999 999.
+    """Return a time [s] as a pair: whole seconds and nanoseconds, 0 to 999 999 999.
 
-    It is rounded to a nanosecond; the seconds of a negative time are rounded down.
-
-    Args:
-        t: Time [s].
+    The seconds of a negative time are rounded down.
     """
     return divmod(round(t * 1e9), 10**9)
 
 
 def written(messages: list[dict[str, Any]], as_json: bool) -> str:
-    """Return messages as the content of a file.
+    """Return messages, at least one, as the content of a file: JSON, or else YAML.
 
-    Args:
-        messages: Messages as mappings, at least one.
-        as_json: Whether to write JSON; else YAML, separated by `---`.
-
-    Raises:
-        ModelError: JSON is requested for more than one message.
+    Several are separated by `---`; JSON of several is refused.
     """
     if not as_json:
         dumped = (dump_yaml(x, default_flow_style=None, width=10**6) for x in messages)

@@ -45,12 +45,7 @@ class Watch:
         warning: Phrase with the last other warning of its log, or "": before `begin`
             any that the log still has, then those since.
         turning: Names of the joints that the node shifts by whole turns.
-        sent: System time at which the trajectory was sent [s], see begin; infinite
-            before.
-
-    Args:
-        live: Connection to the nodes.
-        name: Full name of the controller.
+        sent: System time at which the trajectory was sent [s]; infinite before.
     """
 
     def __init__(self, live: Live, name: str) -> None:
@@ -95,10 +90,6 @@ class Watch:
         The subscriptions of the controller's reference and error are destroyed. `error`
         is None until a state with all joints of the goal comes; then its position is
         goal - position.
-
-        Args:
-            topic: Topic of JointState.
-            goal: Names and positions; joints that it lacks are ignored.
         """
         self._live.node.destroy_subscription(self._reference)
         self._live.node.destroy_subscription(self._errors)
@@ -116,8 +107,6 @@ class Watch:
         """Raise a DynError if a line of `answers` says that a motion is not followed.
 
         These are lines of a refusal, an abort, or the end of a motion before its time.
-
-        name: Name of the controller, for the message.
         """
         for said in self.answers:
             if not said.startswith(FOLLOWS):

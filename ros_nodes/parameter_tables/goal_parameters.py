@@ -56,14 +56,8 @@ def tolerances(
 ) -> Tolerances:
     """Return the goal tolerances that the parameters constraints.* set; 0: not checked.
 
-    Args:
-        joints: Joints of the controller.
-        value: Returns the value of a parameter by name.
-        changed: Values that are being set, by full name; used in place of those of
-            `value`.
-
-    Raises:
-        SettingError: A tolerance is negative or not finite.
+    `value` returns a parameter by name; `changed` are values that are being set, by
+    full name, and replace those of `value`.
     """
     new = changed or {}
 

@@ -45,14 +45,7 @@ class Callbacks:
         self._logged: set[tuple[str, type]] = set()
 
     def attempt(self, job: Callback, *arguments: Any) -> Any:
-        """Return job(*arguments); None if it raises an Exception.
-
-        The exception is logged and counted, see `failed`.
-
-        Args:
-            job: Function to call.
-            arguments: Its arguments.
-        """
+        """Return job(*arguments); None if it raises an Exception, see `failed`."""
         outer, self.running = self.running, job
         try:
             return job(*arguments)
@@ -66,11 +59,8 @@ class Callbacks:
         """Record a failure and return it as a sentence with file and line.
 
         The first failure for a name and exception type since `forget` is logged, with
-        its traceback at debug level.
-
-        Args:
-            name: Name of the callback.
-            error: The exception; it must have been raised, so that it has a traceback.
+        its traceback at debug level. The exception must have been raised, so that it
+        has a traceback.
         """
         sentence = one_line(f"{name} fails: {type(error).__name__}: {error}")
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
@@ -91,12 +81,8 @@ class Callbacks:
     def message(self, callback: Callback, owner: Any = None) -> Any:
         """Return a wrapped callback of a subscription or timer that never raises.
 
-        The wrapper returns None if the callback raises or its owner is closed.
-
-        Args:
-            callback: The callback.
-            owner: Object with the attribute `open`; while it is false, the callback is
-                neither called nor counted. None: always called.
+        It returns None if the callback raises. While `owner.open` is false, the
+        callback is neither called nor counted.
         """
 
         @functools.wraps(callback)
@@ -120,11 +106,7 @@ class Callbacks:
 
         If the callback raises, returns None or is closed (then it is not called), the
         response has success=False and the reason as message, as far as it has these
-        fields. The reason of None is the failure, or "no answer".
-
-        Args:
-            callback: Called with request and response; returns the response.
-            closed: Returns why the service has been closed; empty while it is served.
+        fields. `closed` returns why the service has been closed, or "".
         """
 
         @functools.wraps(callback)
@@ -154,12 +136,9 @@ def name_of(callback: Callback) -> str:
 
 
 def place_of(thread: int) -> str:
-    """Return where a thread executes: "FUNCTION (FILE, line N)".
+    """Return where a thread executes: "FUNCTION (FILE, line N)"; "" if there is none.
 
-    Empty if there is no such thread.
-
-    Args:
-        thread: Identifier of the thread, threading.get_ident().
+    `thread`: threading.get_ident().
     """
     frame: FrameType | None = sys._current_frames().get(thread)
     if frame is None:

@@ -12,10 +12,7 @@ class Hang:
     """Detects that the executor is stuck in a callback, and that it has recovered.
 
     It counts calls of `look` instead of seconds: a process that was suspended did not
-    hang.
-
-    Attributes:
-        said: Whether a hang has been reported and still lasts.
+    hang. `said`: a hang has been reported and still lasts.
     """
 
     def __init__(
@@ -46,9 +43,6 @@ class Hang:
 
         Both are reported once, the end by the first call that sees that the executor
         has gone on. The timeout is counted in calls of `look`.
-
-        Args:
-            t: Current time, time.monotonic() [s].
         """
         job, count = self._callbacks.running, self._callbacks.count
         if job is None or count != self._count:
