@@ -42,8 +42,6 @@ class SimulatorNode(RobotNode):
 
     Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
-        topics: Adapter of the plant to topics.
-        commands: Its input of joint forces.
         period: Duration of a cycle [s].
         steps: Number of simulated periods, monotonic across resets.
         pace: Schedule of the periods in steady time.
@@ -51,14 +49,6 @@ class SimulatorNode(RobotNode):
             ~/reset.
         notices: Logs warnings when they begin and end.
         recent_warnings: Warnings of the last status, by kind.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -69,12 +59,7 @@ class SimulatorNode(RobotNode):
         self.recent_warnings: dict[str, str] = {}  # warnings of the last status
 
     def build(self) -> None:
-        """Build the plant, its topics and services and the timer; count steps from 0.
-
-        Raises:
-            DynError, ParameterException: The robot, the chain or a parameter is not
-                valid.
-        """
+        """Build the plant, its topics, services and timer; count steps from 0."""
         self.period = 1.0 / self.value("update_rate")
         built = build_plant(self, self.period)
         self.robot = built.plant
@@ -96,8 +81,7 @@ class SimulatorNode(RobotNode):
     def stamp(self) -> Any:
         """Return the time for a header as message.
 
-        It is the simulated time if the node is configured and publishes /clock, else
-        the time of the node's clock.
+        It is the simulated time if the node is configured and publishes /clock.
         """
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
@@ -107,8 +91,7 @@ class SimulatorNode(RobotNode):
     def ros_time(self) -> float:
         """Return the time of stamps [s]; the node must be configured.
 
-        It is the simulated time if the node publishes /clock, else the time of its
-        clock.
+        It is the simulated time if the node publishes /clock.
         """
         if self.value_of_clock:
             return self.elapsed
@@ -148,8 +131,7 @@ class SimulatorNode(RobotNode):
     def activated(self) -> None:
         """Start the schedule of cycles anew, and restart the input of commands.
 
-        Memory lock, CPUs and priorities are set as the parameters say; what the system
-        refuses is logged.
+        Memory lock, CPUs and priorities are set as the parameters say.
         """
         realtime.steady(self)
         self.pace.restart()
@@ -259,8 +241,7 @@ class SimulatorNode(RobotNode):
     def warnings(self) -> dict[str, str]:
         """Return the present warnings: a sentence by kind; empty if there are none.
 
-        They are on the plant, the commands, the pace, and a missing /clock. The node
-        must be configured.
+        The node must be configured.
         """
         share = self.value("warning_share")
         plant = self.topics.warning(time.monotonic())
@@ -277,9 +258,7 @@ class SimulatorNode(RobotNode):
         """Return level, message and values for /diagnostics; set recent_warnings.
 
         The level is ERROR if a failed step has paused the simulation, WARN if it is
-        paused on request or there are warnings, else OK. The values are those of the
-        plant's channels, engine, rate [Hz], pace, payload [kg] and commands. The node
-        must be configured.
+        paused on request or there are warnings. The node must be configured.
         """
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()

@@ -434,13 +434,9 @@ FAULTS: tuple[Fault, ...] = _every()
 
 
 def chosen(only: list[str] | None) -> list[Fault]:
-    """Return the faults whose names match a name or pattern, in the order of FAULTS.
+    """Return the faults that match a name or pattern, in the order of FAULTS.
 
-    Args:
-        only: Names, or patterns as in a shell; None or empty: all faults.
-
-    Raises:
-        SettingError: A name or pattern matches no fault.
+    Patterns are as in a shell; each must match a fault. None or empty: all faults.
     """
     names = [fault.name for fault in FAULTS]
     for name in only or ():
