@@ -24,8 +24,7 @@ class MissingJoint(ShapeError):
 class JointReader:
     """Reads JointState messages into arrays with a fixed order of joints.
 
-    Names are matched once for each sequence of names; other joints are ignored. That
-    numbers are finite is not checked.
+    Other joints are ignored. That numbers are finite is not checked.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -35,8 +34,7 @@ class JointReader:
     def read(self, message: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return position (n,) [rad | m] and velocity (n,) [rad/s | m/s] of the joints.
 
-        The velocity is None if the message has none. A MissingJoint refuses a message
-        in which a joint is missing or there more than once.
+        The velocity may be None. MissingJoint: a joint is missing or double.
         """
         names = tuple(message.name)
         order = self._order(names)
@@ -48,11 +46,7 @@ class JointReader:
         return position[order], None if velocity is None else velocity[order]
 
     def effort(self, message: Any) -> np.ndarray | None:
-        """Return the effort, (n,) [N·m | N]; None if the field is empty.
-
-        With an empty field, joints are not looked for, unless there are no names.
-        MissingJoint as for `read`.
-        """
+        """Return the effort, (n,) [N·m | N]; None if the field is empty."""
         names = tuple(message.name)
         effort = _field("effort", message.effort, names)
         return None if effort is None else effort[self._order(names)]
@@ -170,10 +164,7 @@ class Wrench(NamedTuple):
 
 
 def point_wrench(force: PointForce) -> Wrench:
-    """Return a Wrench: a quaternion of the rotation, and force and torque apart.
-
-    The quaternion is (x, y, z, w); name, point and axes are those of `force`.
-    """
+    """Return a Wrench: a quaternion of the rotation, and force and torque apart."""
     f = ros_wrench(force.force)
     rotation = quaternion(force.rotation)
     return Wrench(force.name, force.point, rotation, f[:3], f[3:])

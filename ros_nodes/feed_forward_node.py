@@ -22,9 +22,8 @@ from ros_nodes.running import runtime
 class FeedForwardNode(RobotNode):
     """Publishes each trajectory again with efforts, see dyn_core.control.feed_forward.
 
-    A trajectory that is refused is not published. `feed` is None before the first
-    configure. `passed` counts trajectories published since; `excess` has sentences on
-    exceeded effort limits of the last one.
+    `passed` counts the trajectories published since configure; `excess` has sentences
+    on exceeded effort limits of the last one.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -77,10 +76,7 @@ class FeedForwardNode(RobotNode):
         self.diagnose_change(self.status()[0])
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics of a configured node.
-
-        The level is WARN if the last published trajectory exceeded an effort limit.
-        """
+        """Return level, message and values for /diagnostics of a configured node."""
         values = {
             "inverse dynamics": self.feed.program.recipe.solver.name,
             "engine": self.feed.program.engine,
@@ -92,10 +88,7 @@ class FeedForwardNode(RobotNode):
 
 
 def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
-    """Return the points of a trajectory as messages, in order of time.
-
-    Velocities, accelerations or efforts that the trajectory lacks stay empty.
-    """
+    """Return the points of a trajectory as messages; what it lacks stays empty."""
     points = []
     rows = {"positions": trajectory.q, "velocities": trajectory.qd}
     rows |= {"accelerations": trajectory.qdd, "effort": trajectory.effort}

@@ -60,8 +60,7 @@ class NodeGraph:
     def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
         """Return the processes of the graph in the order of their start.
 
-        With supervise the guard comes first, and require_guard is set for the
-        controller, which then drives only under the guard.
+        With supervise the guard comes first, and the controller has require_guard.
         """
         if not supervise:
             return self.nodes
@@ -168,8 +167,7 @@ def start_parameters(
 ) -> dict[str, Any]:
     """Return the parameters that the graph and the start options set, by name.
 
-    use_sim_time is the value of the parameter `entry.clock`. None sets nothing; nor
-    does autostart for a node without a life cycle.
+    use_sim_time is the value of the parameter `entry.clock`. None sets nothing.
     """
     values: dict[str, Any] = dict(entry.parameters)
     if use_sim_time is not None:
@@ -185,10 +183,7 @@ def start_arguments(
     use_sim_time: bool | None = None,
     autostart: bool | None = None,
 ) -> list[str]:
-    """Return the arguments (-r, -p) of the start options, to follow ros_arguments.
-
-    They set the namespace, with or without a leading slash, and start_parameters.
-    """
+    """Return the arguments (-r, -p) of the start options, to follow ros_arguments."""
     name = absolute(namespace)
     arguments = ["-r", f"__ns:={name}"] if name else []
     values = start_parameters(entry, use_sim_time, autostart)

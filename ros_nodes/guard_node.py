@@ -41,9 +41,7 @@ class GuardNode(TableNode):
     that count publishers, can distinguish them from efforts of the controller.
 
     Beats are status messages, sent every 0.05 s, by which controllers see that the
-    guard runs, and whether it has stopped the robot. `stopped` publishes ~/stopped
-    (Bool), for operators; `latch` the beats (DiagnosticStatus). A SettingError at the
-    start is a misspelt parameter.
+    guard runs, and whether it has stopped the robot; `latch` publishes them.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -89,10 +87,7 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Set the supervisor's timeout from effort_timeout, if it is among the values.
-
-        The following beats contain the new value.
-        """
+        """Set the supervisor's timeout to a new effort_timeout."""
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]
 
@@ -204,8 +199,7 @@ class GuardNode(TableNode):
         """Send the last beat; before it, stop a robot that would move on unsupervised.
 
         The robot is stopped, with zero effort, if the controller's last effort was not
-        zero or a stop is in force. The last beat is marked as such, and no other
-        follows; it is sent whatever fails before it.
+        zero or a stop is in force. The last beat is sent whatever fails before it.
         """
         try:
             if self.supervisor.stands or self.supervisor.stopped is not None:
@@ -217,17 +211,11 @@ class GuardNode(TableNode):
                 self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the last beat and the zero effort.
-
-        The wait takes at most DELIVERY of base.qos, 1 s in all.
-        """
+        """Wait until reliable subscribers have last beat and effort, at most 1 s."""
         wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:
-        """End the watching thread, waiting up to 1 s for it; then destroy the node.
-
-        Nothing is published; `send_final_command` sends the last beat.
-        """
+        """End the watching thread, waiting up to 1 s for it; then destroy the node."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -253,10 +241,7 @@ class GuardNode(TableNode):
         self._diagnose()
 
     def status(self) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics.
-
-        The level is ERROR during a stop, STALE before the first effort, else OK.
-        """
+        """Return level and message: ERROR in a stop, STALE before efforts, or OK."""
         supervisor = self.supervisor
         if supervisor.stopped is not None:
             return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"

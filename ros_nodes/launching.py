@@ -25,8 +25,7 @@ from ros_nodes.running.runtime import LIFELINE
 def launch_description(name: str) -> LaunchDescription:
     """Return the launch description of a graph, by its key in GRAPHS.
 
-    Launch arguments are `params`, the arguments of the graph, and COMMON. An invalid
-    one, or a parameter file that `dyn up` refuses, raises a SettingError at launch.
+    Launch arguments are `params`, the arguments of the graph, and COMMON.
     """
     graph = GRAPHS[name]
     arguments = {

@@ -95,10 +95,7 @@ PROCESS = (
 
 
 def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return one Field `lock.JOINT` per joint, in the order of `joints`.
-
-    Its value is the position at which the joint is locked [rad | m], by default 0.
-    """
+    """Return one Field `lock.JOINT` per joint, in order: a position [rad | m]."""
     doc = "position at which the joint is locked"
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
 
@@ -108,15 +105,11 @@ def foreign_names(
 ) -> list[str]:
     """Return names that belong to no node of this package; refuse misspelt ones.
 
-    One file may set the parameters of all nodes: names in `every`, those of all nodes
-    of this package, are neither refused nor returned. The same holds for use_sim_time,
-    qos_overrides.*, solver options (SLOT.options.NAME) and parameters by joint, whose
-    joints check_joint_names checks later. `names` are set, but not in `declared`, those
-    of this node; `where` is for the message.
-
-    SettingError: another name begins with a parameter group of this package (the part
-    before the first dot), is gains, effort_limits or lock, ends with .plugin_name, or
-    is similar to a known name (likeness above CLOSE, 0.85).
+    One file may set the parameters of all nodes: names in `every`, use_sim_time,
+    qos_overrides.*, solver options (SLOT.options.NAME) and parameters by joint are
+    neither refused nor returned. Misspelt is another name that begins with a parameter
+    group of this package (the part before the first dot), is gains, effort_limits or
+    lock, ends with .plugin_name, or is similar to a known name (likeness above CLOSE).
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     joint_heads = {form.partition(".")[0] for form in FORMS}
@@ -147,8 +140,7 @@ def foreign_names(
 def check_value(field: Field, where: str, value: Any) -> None:
     """Refuse a value of a parameter, of YAML or ROS, that its node would refuse.
 
-    ROS reads 5 as an integer, which no parameter with decimals takes, and no list of
-    both. The ModelError has the valid spelling.
+    ROS reads 5 as an integer, which no parameter with decimals takes.
     """
     field.read(where, value)
     kind, listed = field.value_kind, isinstance(value, (list, tuple))
@@ -180,8 +172,7 @@ def unusual_time(field: Field, value: Any) -> str:
 def check_solver(name: str, value: Any) -> None:
     """Refuse a solver that no slot of this name (SLOT.plugin_name) can use.
 
-    An empty name and "auto" are valid, and any solver for a SLOT that names no problem.
-    SolverNotFound and SignatureError list the slot's solvers.
+    An empty name and "auto" are valid, and any for a SLOT that names no problem.
     """
     slot, dot, _ = name.partition(".plugin_name")
     if dot and value not in ("", "auto"):
@@ -198,8 +189,7 @@ def likeness(name: str, known: str) -> float:
 def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
     """Refuse parameters for joints that this node does not have, by a SettingError.
 
-    Names without a joint, and parameters by joint of a group that this node has for no
-    joint, are ignored; `lock` is always checked.
+    Groups that this node has for no joint are ignored, except `lock`.
     """
     heads = {name.partition(".")[0] for name in declared if BY_JOINT.fullmatch(name)}
     for name in names:

@@ -37,16 +37,14 @@ class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
     A step that fails pauses the simulation. After a DynError the plant is at its last
-    good state; after any other exception its state is not restored. The plants are in
-    dyn_core.simulation (simulator, contacts, chain).
+    good state; after any other exception its state is not restored.
 
     Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
         period: Duration of a cycle [s].
         steps: Number of simulated periods, monotonic across resets.
         pace: Schedule of the periods in steady time.
-        fault: Reason, after ": ", if the last step failed; else empty, also after
-            ~/reset.
+        fault: Reason, after ": ", if the last step failed; else empty.
         notices: Logs warnings when they begin and end.
         recent_warnings: Warnings of the last status, by kind.
     """
@@ -79,20 +77,14 @@ class SimulatorNode(RobotNode):
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time for a header as message.
-
-        It is the simulated time if the node is configured and publishes /clock.
-        """
+        """Return the time for a header, the simulated one if it publishes /clock."""
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
     def ros_time(self) -> float:
-        """Return the time of stamps [s]; the node must be configured.
-
-        It is the simulated time if the node publishes /clock.
-        """
+        """Return the time of stamps [s], the simulated one if it publishes /clock."""
         if self.value_of_clock:
             return self.elapsed
         return float(self.get_clock().now().nanoseconds * 1e-9)
@@ -129,10 +121,7 @@ class SimulatorNode(RobotNode):
             self.keep(topic).publish(String(data=urdf))
 
     def activated(self) -> None:
-        """Start the schedule of cycles anew, and restart the input of commands.
-
-        Memory lock, CPUs and priorities are set as the parameters say.
-        """
+        """Start the schedule of cycles anew, and restart the input of commands."""
         realtime.steady(self)
         self.pace.restart()
         self.commands.restart()
@@ -239,10 +228,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def warnings(self) -> dict[str, str]:
-        """Return the present warnings: a sentence by kind; empty if there are none.
-
-        The node must be configured.
-        """
+        """Return the present warnings of a configured node: a sentence by kind."""
         share = self.value("warning_share")
         plant = self.topics.warning(time.monotonic())
         sim_time = self.get_parameter("use_sim_time").value
@@ -255,11 +241,7 @@ class SimulatorNode(RobotNode):
         }
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics; set recent_warnings.
-
-        The level is ERROR if a failed step has paused the simulation, WARN if it is
-        paused on request or there are warnings. The node must be configured.
-        """
+        """Return level, message and values for /diagnostics; set recent_warnings."""
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()
         if robot.paused and self.fault:
@@ -287,8 +269,7 @@ class SimulatorNode(RobotNode):
     def diagnose(self) -> None:
         """Publish diagnostics; if configured, log warnings that begin or end.
 
-        While the node is inactive all warnings are over. A missing command is not
-        logged before the first one, nor after the node that sent commands has ended.
+        A missing command is not logged before the first, nor once its sender has ended.
         """
         super().diagnose()
         if not self.configured:

@@ -77,9 +77,8 @@ def add_feed_forward(parser: argparse.ArgumentParser) -> None:
 def run_feed_forward(arguments: argparse.Namespace) -> int:
     """Run `dyn feed-forward`: compute the efforts of each trajectory in a file.
 
-    The trajectories with efforts are written to --output, as JSON if its name ends with
-    .json and else as YAML, or printed as YAML. Exceeded effort limits are only warnings
-    on standard error.
+    They are written to --output, as JSON if its name ends with .json and else as YAML,
+    or printed as YAML. Exceeded effort limits are only warnings.
     """
     if not 0 <= arguments.period < float("inf"):
         message = f"--period is {arguments.period}; valid: 0 or more seconds"

@@ -81,11 +81,7 @@ def ros_type(field: Field) -> Parameter.Type:
 
 
 def descriptor(field: Field) -> ParameterDescriptor:
-    """Return the ROS descriptor of a parameter: type, range, choices, meaning and unit.
-
-    What ROS cannot express, such as a range without an upper limit or that of the
-    elements of a list, and choices are written in additional_constraints.
-    """
+    """Return the ROS descriptor of a parameter: type, limits, meaning and unit."""
     kind: Any = field.value_kind
     unit = f" [{field.unit}]" if field.unit else ""
     structure = f" ({STRUCTURE})" if field.structure else ""
@@ -116,10 +112,7 @@ class LiveSettings(Protocol):
     """A component of a configured node that has live parameters."""
 
     def check(self, values: dict[str, Any]) -> object:
-        """Raise a DynError if changed parameters, by name, cannot be applied.
-
-        The whole request is then refused with this reason. Nothing is changed.
-        """
+        """Refuse changed parameters, by name, with a DynError; change nothing."""
 
     def change(self, values: dict[str, Any]) -> object:
         """Apply parameters that have passed `check`; an exception is only logged."""
@@ -140,10 +133,7 @@ class FormerTopics(Node):
         qos_profile: Any,
         **choices: Any,
     ) -> Any:
-        """Return a subscription; its callback gets messages of the former name, too.
-
-        Only a topic of FORMER has one; `topic` is the name in the code, unresolved.
-        """
+        """Return a subscription; its callback gets messages of the former name, too."""
         create = super().create_subscription
         made = create(msg_type, topic, callback, qos_profile, **choices)
         if topic in FORMER:
@@ -162,11 +152,7 @@ class FormerTopics(Node):
     def create_publisher(
         self, msg_type: Any, topic: str, qos_profile: Any, **choices: Any
     ) -> Any:
-        """Return a publisher; its `publish` also publishes under the former name.
-
-        Only a topic of FORMER has one; `topic` is the name in the code, unresolved. The
-        first `publish` to a subscriber of the former name logs a warning.
-        """
+        """Return a publisher; its `publish` also publishes under the former name."""
         create = super().create_publisher
         made: Any = create(msg_type, topic, qos_profile, **choices)
         if topic in FORMER:
@@ -226,8 +212,7 @@ class TableNode(FormerTopics):
     """A node whose parameters are declared from a table of Fields.
 
     Values are checked against the Fields whenever they are set; a parameter marked as
-    structure can only change in state unconfigured. An invalid start-up value is a
-    ModelError, SettingError or ParameterException.
+    structure can only change in state unconfigured.
 
     Attributes:
         specs: Declared parameters by name.
@@ -451,11 +436,7 @@ class TableNode(FormerTopics):
         """Apply accepted parameter values, by name. Hook; does nothing here."""
 
     def value(self, name: str) -> Any:
-        """Return the value of a declared parameter; an array is returned as a list.
-
-        A list parameter without a value has the default of its Field. An undeclared
-        name is a KeyError.
-        """
+        """Return the value of a declared parameter; an array is returned as a list."""
         parameter = self.get_parameter_or(name)
         if parameter.type_ == NOT_SET:
             return list(self.specs[name].default)
@@ -470,8 +451,7 @@ class TableNode(FormerTopics):
     def solver(self, slot: str) -> Any:
         """Return the solver of a slot: its name, or a Solver if options are set.
 
-        The name is the parameter SLOT.plugin_name; without options it is unchecked. An
-        empty one is "auto", the default solver of the slot's problem.
+        SLOT.plugin_name is unchecked without options; an empty one is "auto".
         """
         name, options = self.value(f"{slot}.plugin_name") or "auto", self.options(slot)
         if not options:

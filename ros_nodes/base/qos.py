@@ -123,10 +123,7 @@ def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
 
 
 def warn_of_idle(node: Any) -> None:
-    """Log a warning that lists start-up QoS overrides that match no topic of a node.
-
-    To be called once all topics of the node exist.
-    """
+    """Log start-up QoS overrides that match no topic; call it once all topics exist."""
     idle = [name for name in node._undeclared() if name.startswith(QOS)]
     if not idle:
         return

@@ -39,8 +39,7 @@ class Session:
     Attributes:
         open: Whether the callbacks of this configuration may still run.
         complete: Whether everything is built: the node is configured.
-        idle: Queue of jobs deferred until a message has been answered; `close` discards
-            them.
+        idle: Queue of jobs deferred until a message is answered; `close` discards them.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
@@ -73,10 +72,7 @@ class Session:
         return resource
 
     def guarded(self, callback: Callable[..., Any]) -> Any:
-        """Return a wrapped callback: no call once the session is closed, no exceptions.
-
-        It then returns None; the exception is logged and counted.
-        """
+        """Return a wrapped callback: no call after `close`, and no exceptions."""
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
@@ -133,10 +129,7 @@ class PeriodicJobs:
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
-        """Call `job` every `period` [s] of steady time, first one period from now.
-
-        Its exceptions are logged and counted.
-        """
+        """Call `job` every `period` [s] of steady time, first one period from now."""
         session = self.session
         call = session.guarded(job)
         self.jobs.append(PeriodicJob(period, call, time.monotonic() + period))

@@ -50,17 +50,13 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 def change_state(node: Any, request: Any, response: Any) -> Any:
     """Perform a transition by rclpy's callback; return `response`, filled in.
 
-    The transition must fit the state, see misfit: else rclpy up to Jazzy raises an
-    error.
+    It must fit the state, see misfit: else rclpy up to Jazzy raises an error.
     """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
 
 class AnnouncedStates:
-    """A state machine of rclpy that publishes a TransitionEvent for each transition.
-
-    Other attributes are delegated to the wrapped `machine`.
-    """
+    """A state machine of rclpy that publishes a TransitionEvent for each transition."""
 
     def __init__(self, machine: Any, publish: Callable[[Any], object]) -> None:
         self._machine, self._publish = machine, publish
@@ -105,10 +101,7 @@ def reported(transition: Transition) -> Transition:
 
 
 def misfit(requested: Any, machine: Any) -> str | None:
-    """Return why a transition is not available in the current state, or None.
-
-    The label of `requested` decides, its id only if the label is empty.
-    """
+    """Return why a transition is unavailable, or None; without label its id counts."""
     valid = {number: label for number, label, *_ in machine.available_transitions}
     if requested.label in valid.values() or (
         not requested.label and requested.id in valid

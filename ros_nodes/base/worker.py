@@ -30,9 +30,8 @@ class Preparation:
 class Worker:
     """One thread that prepares results; `deliver` hands them to the control thread.
 
-    `ready` has pairs of job and result that wait for `deliver`, oldest first; the
-    result is a DynError if `make` raised, and None if the job was superseded before
-    `make`.
+    `ready` has pairs of job and result for `deliver`, oldest first; the result is a
+    DynError if `make` raised, and None if the job was superseded before `make`.
     """
 
     def __init__(
@@ -89,10 +88,7 @@ class Worker:
                 self._call(job.superseded)
 
     def stop(self) -> None:
-        """End the thread, with a wait of up to JOIN (1 s); discard jobs and results.
-
-        No `take` or `superseded` is called for these, nor for a job that outlasts it.
-        """
+        """End the thread (wait: JOIN, 1 s); discard jobs and results without a call."""
         with self._changed:
             self._ended = True
             self._newest.clear()

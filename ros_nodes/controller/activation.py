@@ -48,8 +48,7 @@ class Activation:
     ) -> Any:
         """Serve a change_state request; return its response, or PENDING.
 
-        PENDING means that an activation waits, and that its response is sent later.
-        While it waits, every other request is refused.
+        PENDING: an activation waits; its response follows, other requests are refused.
         """
         now, wanted = time.monotonic(), request.transition
         if self.since is not None:
@@ -67,8 +66,7 @@ class Activation:
     def wait(self, complete: Callable[[], Any]) -> bool:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
-        `look` later calls `complete`, which activates the node and returns the
-        response. Without a wait it is not called. `failure` is cleared in any case.
+        `look` later calls `complete`, which returns the response. `failure` is cleared.
         """
         self.failure = None
         now = time.monotonic()
@@ -81,8 +79,7 @@ class Activation:
     def look(self, t: float) -> None:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
-        At the end of the wait the activation may still fail. The wait is logged, and
-        published on /diagnostics, once a second. t: monotonic [s].
+        At its end the activation may still fail. The wait is logged once a second.
         """
         if self.since is None:
             return
@@ -110,8 +107,7 @@ class Activation:
     def status(self, t: float) -> tuple[bytes, str]:
         """Return level and message for /diagnostics of an inactive node.
 
-        The level is WARN during a wait, with its duration but no reason as message;
-        ERROR after an activation that failed, with `failure`; else OK.
+        The level is WARN during a wait, ERROR after an activation that failed, else OK.
         """
         if self.since is not None:
             return WARN, self._doing(t)

@@ -52,9 +52,8 @@ class Report:
     def conditions(self, t: float) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
-        Those of other publishers are up to GRAPH (0.5) seconds old. A function of
-        node.conditions that fails adds none. Each call records counters and the load,
-        with which later calls compare.
+        Those of other publishers are up to GRAPH (0.5) seconds old. Each call records
+        counters and the load, with which later calls compare.
         """
         node = self.node
         if t - self._asked >= GRAPH:
@@ -156,9 +155,8 @@ class Report:
     def log_changes(self, t: float) -> bytes:
         """Log conditions that have begun or ended; return the most severe level.
 
-        Each is logged by its level, an end as info. Left out are those of level OK and
-        of the keys health.QUIET; another level or message of the same key is no change.
-        That states have no stamps is logged once.
+        Left out are those of level OK and of the keys health.QUIET; another level or
+        message of the same key is no change.
         """
         node = self.node
         log = node.get_logger()
@@ -179,9 +177,7 @@ class Report:
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        Level and message are those of all `conditions` together, or for an inactive
-        node those of Activation.status. A function of further_values that fails adds
-        none. "longest update [us]" is since receipt, "largest error" of all joints.
+        Level and message are of all `conditions`, or if inactive of Activation.status.
         """
         node, controller = self.node, self.node.controller
         level, message = node.health.summary(self.conditions(t))

@@ -61,7 +61,7 @@ def controller_settings(
     """Return the keyword arguments of Controller.
 
     `value` returns a parameter by name; `solvers` the solver of a slot: its name, or a
-    Solver with options. Solvers of slots that the mode lacks are checked, too.
+    Solver with options.
     """
     mode = control_mode(value("mode"))
     slots = {INVERSE_DYNAMICS: problems.INVERSE_DYNAMICS}
@@ -188,8 +188,7 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
     """Return the names of parameters that are changed from the default but unused.
 
-    A parameter is unused while the feature that it belongs to is off, such as
-    shadow.tolerance without shadow.plugin_name. `value` returns a parameter by name.
+    Each is of a feature that is off, as shadow.tolerance without shadow.plugin_name.
     """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:

@@ -51,11 +51,7 @@ class ExternalWrenchTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def estimate(self) -> WrenchEstimate | None:
-        """Return the estimate at the last state, in the axes of the root, or None.
-
-        It is also stored in `last`, which stays where the result is None: without a
-        link, while inactive, and before the first state.
-        """
+        """Return the estimate at the last state, root axes, kept in `last`; or None."""
         controller = self.controller
         if self.wrench is None or not self.node.active or controller.q is None:
             return None

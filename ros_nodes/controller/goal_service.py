@@ -31,14 +31,12 @@ class GoalService:
     Attributes:
         action: Type of the action; None: there are no goals of clients.
         wall, now: Return the node's time, to which stamps refer, and the controller's
-            time [s].
+            [s].
         settings: Returns the arguments partial, method and moving_end of
             goal_trajectory.
         prepare: Calls its first argument, possibly in another thread, then its second
             in the controller's thread, with the result or with a DynError.
         refusal: Returns why no goal can be followed now, or None.
-        log: Called with each outcome, and with whether it belongs to a client's goal.
-        counters: Number of clients' goals by final state, such as "goal succeeded".
         canceled: Identifiers of goals canceled while they were being checked.
         ending: Outcomes whose results are still to be sent.
     """
@@ -62,8 +60,7 @@ class GoalService:
     def accept(self, handle: Any) -> None:
         """Begin to check a goal, which is then followed or aborted with a reason.
 
-        The handle is marked as executing; an exception of that is raised, any later one
-        aborts the goal. `prepare` decides whether the check is over when this returns.
+        An exception of marking the handle as executing is raised; later ones abort.
         """
         goal, request = key(handle), handle.request
         self.handles[goal] = handle
@@ -83,8 +80,7 @@ class GoalService:
     def cancel(self, handle: Any) -> bool:
         """Cancel a goal; return whether it is known. The outcome is delivered later.
 
-        If its trajectory runs, the reference brakes. A goal that is still being checked
-        is recorded in `canceled`, and not followed.
+        If its trajectory runs, the reference brakes.
         """
         goal = key(handle)
         if goal not in self.handles:
@@ -113,8 +109,7 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        Goals that have ended before keep their outcome; the code of the others is
-        INVALID_GOAL. The reference brakes if the trajectory of a goal runs or waits.
+        Goals that have ended before keep their outcome.
         """
         self.ending += self.tracker.end_all(reason)
         self.deliver()

@@ -190,8 +190,7 @@ class ModelTopics:
 def labelled_array(values: Any, *labels: Sequence[str]) -> Float64MultiArray:
     """Return an array as Float64MultiArray, row by row, with a label for each axis.
 
-    A label has the names of the entries along the axis, separated by commas; their
-    number is not checked.
+    A label has the names of the entries along the axis, separated by commas.
     """
     flat, size = np.asarray(values, float).ravel(), 1
     dimensions = []

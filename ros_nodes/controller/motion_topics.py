@@ -14,9 +14,7 @@ class MotionTopics:
 
     Each is a JointState of all controlled joints: position and velocity of the
     reference; as position, the error reference - position [rad | m], as in the feedback
-    of goals; as effort, the estimated external efforts [N·m | N]. The rate is
-    publish_rate. The detector is there with a collision threshold or
-    external_wrench.link.
+    of goals; as effort, the estimated external efforts [N·m | N].
     """
 
     def __init__(self, node: Any) -> None:

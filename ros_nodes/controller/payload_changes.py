@@ -22,11 +22,7 @@ class Carrier(Protocol):
 
 
 def serve_payload(node: RobotNode, carrier: Carrier) -> None:
-    """Attach the payload of a node's parameters, now and after each change.
-
-    The PayloadService becomes node.live["payload"]. If payload.link is set, the service
-    ~/attach_payload is created.
-    """
+    """Attach the payload of a node's parameters, now and after each change."""
     service = PayloadService(node, carrier)
     service.change({})
     node.live["payload"] = service
@@ -47,9 +43,7 @@ class PayloadService:
     def check(self, values: dict[str, Any]) -> Payload | None:
         """Return the payload after a change of parameters, by name; attach nothing.
 
-        There is none if payload.mass is 0 or payload.attached is false. A SettingError
-        refuses an invalid body, a mass without payload.link, or one that cannot be
-        carried.
+        None: payload.mass is 0 or payload.attached is false. SettingError: refused.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
@@ -61,17 +55,14 @@ class PayloadService:
     def change(self, values: dict[str, Any]) -> None:
         """Attach the payload that results from a change of parameters, by name.
 
-        Nothing happens if none begins with "payload."; an empty mapping attaches that
-        of the present parameters. After a SettingError the present one stays attached.
+        An empty mapping attaches that of the present parameters. After a SettingError
+        the present one stays attached.
         """
         if not values or any(name.startswith("payload.") for name in values):
             self.carrier.attach(self.check(values))
 
     def on_attach(self, request: Any, response: Any) -> Any:
-        """Serve ~/attach_payload: set the parameter payload.attached to request.data.
-
-        success is False, with the reason, if the parameter is refused.
-        """
+        """Serve ~/attach_payload: set the parameter payload.attached, or refuse."""
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]
         response.success, mass = result.successful, self.node.value("payload.mass")

@@ -107,8 +107,7 @@ class PayloadWatch:
     def take(self, message: WrenchStamped) -> None:
         """Store a reading of the sensor; refuse (count and log) an invalid one.
 
-        Refused are a frame_id that is neither empty nor sensor_link, a number that is
-        not finite, and a stamp too far from now.
+        Its frame_id must be sensor_link or empty, its stamp not too far from now.
         """
         numbers, frame, stamp = read_target("geometry_msgs/WrenchStamped", message)
         node, link, wrench = self.node, self.node.value(SENSOR), np.array(numbers)
@@ -187,9 +186,8 @@ class PayloadWatch:
     def publish(self) -> None:
         """Publish the estimate on ~/payload and its standard deviations.
 
-        The latter have the same message type, on ~/payload_deviation. The estimate is
-        logged once the deviation of the mass is below 1 % of it (of 0.5 kg, if the mass
-        is less) and changes are not frequent, and again after a change of the payload.
+        The estimate is logged once the deviation of the mass is below 1 % of it (of 0.5
+        kg, if it is less) and changes are not frequent, and again after a change.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
@@ -228,8 +226,7 @@ class PayloadWatch:
     def conditions(self, t: float) -> list[Condition]:
         """Return the warnings on the estimate; empty if there are none.
 
-        Causes are missing efforts, errors far above the assumed noise, and frequent
-        changes. Called only if there is an estimator.
+        Causes: missing efforts, errors far above the assumed noise, frequent changes.
         """
         assert self.estimator is not None
         seen, mismatch = [], float(self.estimator.mismatch)
@@ -280,8 +277,7 @@ def inertia_message(
 def in_words(estimate: PayloadEstimate) -> str:
     """Return a description of an estimate: mass, and centre of mass if significant.
 
-    Both have their standard deviations. The centre of mass is significant if the mass
-    exceeds two standard deviations.
+    It is significant if the mass exceeds two standard deviations.
     """
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"

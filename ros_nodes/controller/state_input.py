@@ -89,10 +89,8 @@ class StateInput:
     def read(self, t: float, message: JointState) -> ReadState | None:
         """Return the state of a message received at t [s], or None (yet).
 
-        It is None if the message has only other joints, or a part of the joints whose
-        other parts are still missing. A MissingJoint refuses a message without names, a
-        joint there twice, or a part if parts are not merged. After a DynError on parts
-        too far apart in time, the earlier ones are dropped, and this one is kept.
+        It is None for other joints only, and for a part whose other parts are missing.
+        A DynError on parts too far apart in time drops the earlier ones.
         """
         names = tuple(message.name)
         if len(self.latest) > MOST_NAMES:  # a publisher that permutes its names
@@ -136,10 +134,9 @@ class StateInput:
     ) -> list[Condition]:
         """Return a warning if joints are not where the model has them; else [].
 
-        It names the farthest joint. `places` are positions by name in the model: of
-        locked joints, and of followers [rad | m]; `far` is the largest distance. It is
-        taken without whole turns, also of sliding joints (2 pi m). Messages of the last
-        second are compared.
+        `places` are positions by name in the model: of locked joints, and of followers
+        [rad | m]. The distance, at most `far`, is without whole turns, also of sliding
+        joints (2 pi m).
         """
         worst: tuple[float, str, float] | None = None
         for seen, message in self.latest.values() if places else ():
@@ -163,10 +160,7 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return the difference in time below which parts are merged: state_timeout [s].
-
-    None if merge_joint_states is false: parts are refused.
-    """
+    """Return state_timeout [s], below which parts are merged; None: never."""
     timeout: float = node.value("state_timeout")
     return timeout if node.value("merge_joint_states") else None
 

@@ -43,10 +43,7 @@ class CycleActionServer(ActionServer):
     """
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Run `execute_callback`, which ends a goal, in the executor; None: nothing.
-
-        rclpy calls it with None when a goal starts.
-        """
+        """Run `execute_callback`, which ends a goal, in the executor, unless None."""
         if execute_callback is not None:
             super().notify_execute(goal_handle, execute_callback)
 
@@ -69,7 +66,6 @@ def action_type() -> Any:
 def make_server(node: Any, action: Any) -> CycleActionServer:
     """Return a server of ~/follow_joint_trajectory, which passes goals to node.goals.
 
-    It accepts every goal; one that cannot be followed is aborted with the reason.
     Queues are deep: the client of a lost request would wait forever.
     """
     attempt = node.callbacks.attempt
@@ -99,10 +95,9 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
 class TrajectoryGoals:
     """Goals of a ComputedTorqueNode, from topic and action; an extension of the node.
 
-    As an observer of the controller it is called in each cycle. The action server
-    exists as long as the node, so that goals from before a clean-up get their results.
-    The constructor declares the constraints, sets node.goals to this object, and makes
-    node.action_server if there is none yet and control_msgs can be loaded.
+    The action server exists as long as the node, so that goals from before a clean-up
+    get their results. The constructor declares the constraints, sets node.goals, and
+    makes node.action_server if there is none yet and control_msgs can be loaded.
     """
 
     def __init__(self, node: Any) -> None:
@@ -151,8 +146,7 @@ class TrajectoryGoals:
     ) -> str | None:
         """Advance the goals by a cycle; an observer of the controller.
 
-        A tolerance that is violated, or a command that is too old, makes the robot
-        brake and hold. The arguments are ignored; the time is controller.seen.
+        The arguments are ignored; the time is controller.seen.
         """
         self.service.observe(self.controller.seen)
         return None
@@ -180,8 +174,7 @@ class TrajectoryGoals:
     def trajectory(self, wire: Any, **settings: Any) -> Trajectory:
         """Return the checked trajectory of a message of the topic; in any thread.
 
-        With allow_partial_joints_goal, joints that the message lacks keep their
-        positions. `settings` are arguments of make_trajectory: method and moving_end.
+        With allow_partial_joints_goal, joints not in the message keep their positions.
         """
         if not self.node.value("allow_partial_joints_goal"):
             arrays, effort = wire.arrays, wire.efforts

@@ -36,8 +36,7 @@ class TrajectoryInput:
     def on_message(self, message: bytes) -> None:
         """Have a serialized trajectory (CDR) converted in the worker, and follow it.
 
-        Returns at once. A trajectory is refused, which is counted and logged, also if a
-        newer one has come, or if the controller has stopped meanwhile.
+        It is refused also if a newer one has come, or the controller has stopped.
         """
         node = self.node
         reason = node.goals.service.refusal()
@@ -109,8 +108,7 @@ class TrajectoryInput:
         """Follow a trajectory from a time on; return the time until then [s].
 
         `stamp` is the ROS time of its time zero [s]; None: now. The result is negative
-        if it has already begun. A TrajectoryError refuses one that has ended, or that
-        the controller cannot follow now.
+        if it has already begun.
         """
         node, wait = self.node, 0.0
         if stamp is not None:

@@ -63,10 +63,9 @@ def range_near_zero(model: dyn.Model, most: float) -> tuple[np.ndarray, np.ndarr
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion of all joints, or of the active ones of a robot with loops.
 
-    It has three waypoints at 30 %, 70 % and 100 % of the duration [s], with positions
-    of all joints, (3, nv); the last one is the start. All joints keep to their limits
-    of position, and all but passive joints to those of velocity. InfeasibleError: loops
-    cannot be closed within the limits.
+    It has three waypoints at 30 %, 70 % and 100 % of the duration [s]; the last is the
+    start. All joints keep to their limits of position, and all but passive joints to
+    those of velocity. InfeasibleError: loops cannot be closed within the limits.
     """
     low, high = range_near_zero(model, 1.5)
     middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)

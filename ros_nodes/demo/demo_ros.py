@@ -118,10 +118,7 @@ def said(processes: Processes) -> str:
 
 
 def followed(reached: int, sent: int, processes: Processes) -> str:
-    """Return a phrase on how many of the sent motions were followed to their end.
-
-    It has the last warning of the controller if not all were.
-    """
+    """Return a phrase on how many motions were followed, else with the last warning."""
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
 
@@ -155,10 +152,7 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return the change up to a later measurement as a sentence.
-
-        It has the share of a core, memory and number of threads.
-        """
+        """Return the later use as a sentence: share of a core, memory, threads."""
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"

@@ -56,8 +56,7 @@ class EffortReader:
     def array(self, message: Any) -> np.ndarray:
         """Return the efforts of a Float64MultiArray, (n,) [N·m | N], in its order.
 
-        A RefusedCommand refuses a wrong size, numbers that are not finite, and another
-        effort than 0 of a joint without an effort limit.
+        RefusedCommand: wrong size, not finite, or not 0 where there is no effort limit.
         """
         tau = np.asarray(message.data, float)
         if tau.shape != (len(self.joints),):
@@ -71,9 +70,8 @@ class EffortReader:
         """Return the efforts of a JointState, (n,) [N·m | N]; unnamed joints have zero.
 
         `age` is the time since its stamp, negative in the future [s]. NaN means no
-        effort for a name that is no joint here. A RefusedCommand refuses what `array`
-        would, a stamp more than `timeout` from now, unknown or repeated names, and a
-        message without any effort.
+        effort for a name that is no joint here. RefusedCommand: as of `array`, a stamp
+        beyond `timeout`, an unknown or double name, or no effort at all.
         """
         self._check_age(age)
         names, efforts = tuple(message.name), np.asarray(message.effort, float)

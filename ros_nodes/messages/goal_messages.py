@@ -26,8 +26,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
     """Return the arrays of a JointTrajectory message, including efforts.
 
     They are names, times (points,) [s], positions, velocities, accelerations, effort. A
-    field that the message lacks has rows without columns, (points, 0). A GoalError
-    refuses points that differ in size.
+    field that the message lacks has rows without columns, (points, 0).
     """
     points = message.points
     kinds = ("positions", "velocities", "accelerations", "effort")
@@ -40,10 +39,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 
 
 def check_followed(request: Any) -> None:
-    """Check that a goal, a request message, has no parts that would be ignored.
-
-    GoalError: it has motions of joints with several coordinates, or their tolerances.
-    """
+    """Check that a goal, a request message, has no parts that would be ignored."""
     multi = getattr(request, "multi_dof_trajectory", None)  # older messages have none
     if multi is not None and (multi.joint_names or multi.points):
         raise GoalError("multi_dof_trajectory is not followed; valid: an empty one")
@@ -53,10 +49,7 @@ def check_followed(request: Any) -> None:
 
 
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
-    """Return JointTolerance messages as objects, in the same order.
-
-    A field that the message type lacks is 0: older types have no effort.
-    """
+    """Return JointTolerance messages as objects, in order; a field they lack is 0."""
     return [
         JointTolerance(x.name, *(float(getattr(x, what, 0.0)) for what in _TOLERANCE))
         for x in messages
@@ -66,8 +59,7 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
     """Fill in a Feedback message in place, except its header, and return it.
 
-    The accelerations are those of desired only. A time before the start counts as 0;
-    times are rounded down to nanoseconds.
+    A time before the start counts as 0; times are rounded down to nanoseconds.
     """
     message.joint_names = list(joints)
     desired, actual, error = message.desired, message.actual, message.error

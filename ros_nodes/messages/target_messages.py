@@ -42,10 +42,7 @@ READERS: dict[str, tuple[Any, Callable[[Any], list[float]]]] = {
 
 
 def message_type(name: str) -> Any:
-    """Return the class of a type of messages, such as geometry_msgs/TwistStamped.
-
-    Any but PoseStamped, TwistStamped, WrenchStamped and Float64MultiArray is refused.
-    """
+    """Return the class of a type of messages, such as geometry_msgs/TwistStamped."""
     if name not in READERS:
         valid = ", ".join(READERS)
         raise SettingError(f"a topic of the mode has {name}; valid: {valid}", "mode")
@@ -57,8 +54,8 @@ def read_target(name: str, message: Any) -> tuple[list[float], str, float | None
 
     The numbers are position and quaternion x, y, z, w of a pose; [angular; linear] of a
     twist; [moment; force] of a wrench; the data of an array. A leading / of the frame
-    is removed. Without a header the frame is empty and the stamp None; so is a stamp of
-    zero. `name`: type of the message, one of READERS.
+    is removed. Without a header the frame is empty and the stamp None, as is a zero
+    one.
     """
     header = getattr(message, "header", None)
     numbers = READERS[name][1](message)

@@ -58,8 +58,7 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
     The keys are the fields of the message; optional fields that are absent stay absent.
     A file that ends with .json has one message. All other files are YAML, with messages
-    separated by lines of `---`; each has at most 1 MB and 20 000 values. Recordings and
-    files above SIZE (100 MB) are refused.
+    separated by lines of `---`; each has at most 1 MB and 20 000 values.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -115,8 +114,7 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
     """Return a new message with the points of a trajectory in place of its own.
 
-    The columns of the trajectory, which has efforts, are in the order of the names of
-    `message`; arrays that are None become empty lists.
+    Its columns are in the order of the names of `message`; None becomes empty lists.
     """
     kinds = zip(
         _ROWS,
@@ -136,18 +134,12 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time [s] as a pair: whole seconds and nanoseconds, 0 to 999 999 999.
-
-    The seconds of a negative time are rounded down.
-    """
+    """Return a time [s] as seconds, rounded down, and nanoseconds, 0 to 999 999 999."""
     return divmod(round(t * 1e9), 10**9)
 
 
 def written(messages: list[dict[str, Any]], as_json: bool) -> str:
-    """Return messages, at least one, as the content of a file: JSON, or else YAML.
-
-    Several are separated by `---`; JSON of several is refused.
-    """
+    """Return messages, at least one, as JSON (of one only), or as YAML with `---`."""
     if not as_json:
         dumped = (dump_yaml(x, default_flow_style=None, width=10**6) for x in messages)
         return "---\n".join(dumped)

@@ -25,8 +25,7 @@ FIELDS = ("positions", "velocities", "accelerations", "efforts")
 class WireTrajectory(NamedTuple):
     """A trajectory (arguments of make_trajectory) and its start.
 
-    `stamp` of the header [s] is None if it is zero; `efforts` (points, n) [N·m | N], or
-    (points, 0) if the message has none.
+    `stamp` [s] is None if it is zero; `efforts` (points, n) [N·m | N], or (points, 0).
     """
 
     stamp: float | None
@@ -93,8 +92,7 @@ def read_trajectory(data: bytes, most: int) -> WireTrajectory:
     """Return a serialized JointTrajectory (CDR) of at most `most` points as arrays.
 
     A field without numbers in any point has the shape (points, 0). Names, times and
-    values are not checked further. TrajectoryError: there are more points, the message
-    is cut off or not in plain CDR, or the points differ in size.
+    values are not checked further.
     """
     reader = _CdrReader(data)
     stamp = reader.whole("i") + 1e-9 * reader.whole()

@@ -34,8 +34,7 @@ GOALS = (
 def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the Fields constraints.JOINT.trajectory and .goal, joint after joint.
 
-    Both are position errors [rad | m]; the default 0 means not checked. They can be
-    changed at any time.
+    Both are position errors [rad | m]; the default 0 means not checked.
     """
     rows = (
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
@@ -56,8 +55,7 @@ def tolerances(
 ) -> Tolerances:
     """Return the goal tolerances that the parameters constraints.* set; 0: not checked.
 
-    `value` returns a parameter by name; `changed` are values that are being set, by
-    full name, and replace those of `value`.
+    `changed` values, which are being set, replace those of `value`.
     """
     new = changed or {}
 

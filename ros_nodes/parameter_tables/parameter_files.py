@@ -51,10 +51,7 @@ NODES = {
 
 
 def node_fields(node: str) -> dict[str, Field]:
-    """Return the parameters of a node by name, with the parameters of plugins' modes.
-
-    Parameters by joint are left out. `node` is a key of NODES.
-    """
+    """Return the parameters of a node by name, none by joint, with plugins' modes."""
     more = mode_fields() if node == "computed_torque" else ()
     return {**NODES[node], **{field.name: field for field in more}}
 
@@ -65,11 +62,9 @@ def read_parameters(
     """Return the checked parameters of each node of this package, by name with dots.
 
     The result has each node of NODES as key, with its parameters in the file, without
-    defaults. The file has NODE: {ros__parameters: {...}}; `/**` is any node. Parameters
-    that are not in the table of the node are returned unchecked, but for the values of
-    those by joint. The file must have a section for one of `nodes`, those to be
-    started, unless these are empty. A node that may be misspelt, beside the right one,
-    causes a DynWarning.
+    defaults. Parameters that are not in its table are unchecked, but for the values of
+    those by joint. The file must have a section for one of `nodes`, if there are any. A
+    node that may be misspelt, beside the right one, causes a DynWarning.
     """
     try:
         data, where = read_yaml(path, "parameter file", "parameters")
@@ -85,9 +80,8 @@ def read_parameters(
 def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
     """Return the keys of a parameter file that match a node, in their order.
 
-    ROS applies matching sections in this order: later ones override earlier ones. A key
-    is a name with its namespace, with or without a leading slash; `*` matches one part
-    of it, `**` any number of parts, or none.
+    Later ones override earlier ones. A key is a name with its namespace, with or
+    without a leading slash; `*` matches one part of it, `**` any number, or none.
     """
     name = f"{namespace}/{node}"
     return [key for key in keys if re.fullmatch(_pattern(key), name)]
@@ -182,10 +176,7 @@ def _of_node(
 
 
 def check_joints(where: str, names: Iterable[str], model: Model) -> None:
-    """Refuse parameters for joints that a robot does not have; other names are ignored.
-
-    `where`: name of the file and of the node, for the message.
-    """
+    """Refuse parameters for joints that a robot does not have; ignore other names."""
     try:
         check_joint_names(names, _joint_fields([*model.joint_names, *model.followers]))
     except SettingError as error:

@@ -51,8 +51,7 @@ PAYLOAD_ESTIMATION = (
 def payload_of(value: Callable[[str], Any]) -> Payload | None:
     """Return the payload that the parameters describe, or None for no payload.
 
-    There is none if its mass is zero or payload.attached is false. SettingError: the
-    body is not valid, or it has mass and payload.link is empty.
+    There is none if its mass is zero or payload.attached is false.
     """
     payload = Payload(
         value("payload.mass"), value("payload.com"), value("payload.inertia")

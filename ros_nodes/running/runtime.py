@@ -35,8 +35,7 @@ class LastResort:
     Python runs signal handlers in the main thread, between two of its instructions; a
     solver that does not return may block them. Therefore a second thread reads the
     signals, through the file descriptor that the interpreter writes them to. Code that
-    never releases the interpreter's lock also stops this thread: then only SIGKILL
-    remains. `node` is None until it is made.
+    never releases the interpreter's lock also stops this thread.
     """
 
     def __init__(self, numbers: Collection[int]) -> None:

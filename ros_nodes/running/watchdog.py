@@ -23,8 +23,7 @@ class Watchdog:
     """Thread that calls a function every `period` [s], independent of the executor.
 
     It waits in steady time, so that neither /clock nor the system time affects it. The
-    first exception of the function is reported; none ends the thread, nor does one of
-    `report`. `native_id` is None before the start.
+    first exception of the function is reported; none ends the thread.
     """
 
     def __init__(
@@ -60,10 +59,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; wait up to JOIN (1 s) for it, unless it is the caller.
-
-        A thread started later ends at once.
-        """
+        """Stop the thread; wait up to JOIN (1 s) for it, unless it is the caller."""
         self._ended.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(JOIN)

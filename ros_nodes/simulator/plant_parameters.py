@@ -61,9 +61,8 @@ class BuiltPlant(NamedTuple):
 def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     """Return the plant of the node's parameters, for cycles of `period` [s].
 
-    It is a chain if chain_file is set, else a robot. Its brakes are set. Warnings of a
-    robot, such as of a start beyond its limits, are logged. Parameters without effect
-    on this plant are refused, and brakes with an initial velocity.
+    It is a chain if chain_file is set, else a robot. Parameters without effect on this
+    plant are refused, and brakes with an initial velocity.
     """
     build = _chain if node.value("chain_file") else _robot
     built = build(node, period)
@@ -240,9 +239,8 @@ def _with_contacts(
 def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
 
-    Parameters for solver, stepper and solver options that are set replace those of the
-    file; a false limit_stops switches its limits off. A SettingError refuses parameters
-    of its contents beside a file, and settings of contact without those they need.
+    Parameters for solver, stepper and solver options replace those of the file; a false
+    limit_stops switches its limits off. Parameters of its contents are refused.
     """
     value, path = node.value, node.value("contact.world_file")
     where = f"contact.world_file {path}" if path else "contact"

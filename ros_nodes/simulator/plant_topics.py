@@ -110,8 +110,7 @@ class CommandInput:
     def check_gap(self, now: float) -> None:
         """Mark queued messages as doubtful if the node was busy since the last call.
 
-        Busy means that this is more than `patience` ago. The next message of each topic
-        is then doubtful. Nothing is marked at the first call after `restart`.
+        Busy: it is more than `patience` ago. The first call after `restart` marks none.
         """
         if self._alive is not None and now - self._alive > self.patience:
             self._doubtful = {COMMANDS, JOINT_COMMANDS}
@@ -120,17 +119,15 @@ class CommandInput:
     def on_array(self, message: Any) -> None:
         """Pass a command as Float64MultiArray to the plant; refuse an invalid one.
 
-        It has one effort for each of reader.joints, in their order [N·m | N]. A command
-        that may be too old is refused, too, see check_gap.
+        Efforts are in the order of reader.joints [N·m | N]. Too old: see check_gap.
         """
         self._take(COMMANDS, lambda: self.reader.array(message))
 
     def on_joint_state(self, message: Any) -> None:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
-        Joints without a name in it get zero effort; efforts are clipped. A stamp more
-        than command_timeout from now is refused, and without a stamp a command that may
-        be too old, see check_gap. Positions and velocities are ignored.
+        Joints without a name in it get zero effort. A stamp more than command_timeout
+        from now is refused; without a stamp see check_gap.
         """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
@@ -189,10 +186,7 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last COUNTED (500) commands clipped at a limit, 0 to 1.
-
-        It is 0 before ENOUGH (50) commands.
-        """
+        """Share of the last COUNTED commands clipped at a limit; 0 before ENOUGH."""
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0
 
@@ -213,8 +207,7 @@ class CommandInput:
     def warnings(self, share: float) -> dict[str, str]:
         """Return the warnings on commands: a sentence by kind; empty if there are none.
 
-        The topics are counted together, guards aside. `share` of clipped commands, 0 to
-        1, is compared with limited_share.
+        `share` of clipped commands, 0 to 1, is compared with limited_share.
         """
         odd = {}
         counts = self.publishers()
@@ -244,9 +237,7 @@ class PlantTopics:
     - ~/state (JointState): if states can be set; only while the plant is paused.
     - the service ~/attach_payload: if the plant may carry a payload.
 
-    `message` is the last one on joint_states; `every` [s] and `due`, monotonic [s], are
-    the period of the topics of forces and the time of their next messages; `trouble` is
-    the time [s] and description of the last fault, or None.
+    `trouble` is the time [s] and description of the last fault, or None.
     """
 
     def __init__(
@@ -391,8 +382,7 @@ class PlantTopics:
     def on_accelerations(self, message: Float64MultiArray) -> None:
         """Set the accelerations of prescribed joints [rad/s² | m/s²], in model order.
 
-        An invalid message is counted, and logged at most once per second; the previous
-        accelerations remain. Without new ones for command_timeout they become zero.
+        Without new ones for command_timeout they become zero.
         """
         if not self.node.active:
             return
@@ -404,8 +394,7 @@ class PlantTopics:
     def on_state(self, message: JointState) -> None:
         """Set the simulated state; refuse it if invalid or if the plant is not paused.
 
-        It has all joints of the channels, by name in any order. Without velocities the
-        joints are at rest.
+        It has all joints, by name in any order; at rest if it has no velocities.
         """
         if not self.node.active or self.channels.place is None:
             return
@@ -429,9 +418,8 @@ class PlantTopics:
     def warning(self, now: float) -> str | None:
         """Return a warning on a recent fault, the state or stale commands, or None.
 
-        Only the first of these is returned. A fault is recent for RECENT (1 s).
-        Commands are stale if there is none or it is too old; a plant that also moves
-        without any gets this warning only once a command has become too old.
+        A fault is recent for RECENT (1 s). A plant that also moves without commands
+        gets this warning only once a command has become too old.
         """
         if self.trouble is not None and now - self.trouble[0] < RECENT:
             return self.trouble[1]

@@ -17,8 +17,7 @@ LONGEST = 5_000  # size of the histogram [us]; longer times count as this
 def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
     """Return the warnings on a simulation's pace: a sentence by kind; may be empty.
 
-    There is one for a real-time factor below `slowest` (an unknown one gives none), and
-    one for a share of missed cycles, 0 to 1, above `share`.
+    `slowest` is a real-time factor, `share` that of missed cycles, 0 to 1.
     """
     warnings, factor = {}, pace.real_time_factor
     if factor is not None and factor < slowest:

@@ -101,9 +101,8 @@ class FaultResult:
     def line(self) -> str:
         """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
 
-        Times are in seconds. Time to zero and bound are "-" if the effort need not
-        become zero; the time is "nan" if it does not. The bound is "inf" for a stop
-        that holds a position. Diagnostics are cut to 70 characters.
+        Times [s] are "-" if the effort need not become zero. The bound is "inf" for a
+        stop that holds a position.
         """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"

@@ -434,10 +434,7 @@ FAULTS: tuple[Fault, ...] = _every()
 
 
 def chosen(only: list[str] | None) -> list[Fault]:
-    """Return the faults that match a name or pattern, in the order of FAULTS.
-
-    Patterns are as in a shell; each must match a fault. None or empty: all faults.
-    """
+    """Return the faults of names or shell patterns, ordered as FAULTS; none: all."""
     names = [fault.name for fault in FAULTS]
     for name in only or ():
         if not any(fnmatchcase(known, name) for known in names):

@@ -71,8 +71,7 @@ class FaultStand(NodeStand):
     def fail(self) -> None:
         """Make the faulty solver or executor of the controller fail from now on.
 
-        SIGUSR1 is sent to the controller, which must run faulty_controller, as for a
-        fault with a `solver`: the signal ends any other controller.
+        It must run faulty_controller: the signal, SIGUSR1, ends any other controller.
         """
         self.send_signal(CONTROL, signal.SIGUSR1)
 
@@ -97,10 +96,7 @@ class FaultStand(NodeStand):
         self._more.append(lambda: self.live.node.destroy_timer(timer))
 
     def learn_efforts(self) -> None:
-        """Record the efforts of a robot at rest at `elsewhere` and at its own position.
-
-        They are stored in `sound`, in this order. The controller then holds.
-        """
+        """Set `sound` to the efforts at rest at `elsewhere` and at its own position."""
         self.sound = []
         for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
@@ -110,17 +106,11 @@ class FaultStand(NodeStand):
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send joint states of another robot at `elsewhere` until `restore`, too.
-
-        They come from a second publisher, with the normal velocities.
-        """
+        """Send states at `elsewhere`, too, from a second publisher until `restore`."""
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
-        """Send states of other joints, all numbers zero, from a second publisher.
-
-        They are sent until `restore`, or once.
-        """
+        """Send zero states of other joints from a second publisher until `restore`."""
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
 
     def target(
@@ -158,20 +148,14 @@ class FaultStand(NodeStand):
         self._say(kind, f"{CONTROL}/{topic}", make)
 
     def split_states(self) -> None:
-        """Send the first half of the joints from a second publisher until `restore`.
-
-        The feed then has only the other half, which is the larger one of an odd number.
-        """
+        """Send the first half of the joints from a second publisher until `restore`."""
         feed, half = self.feed, len(self.names) // 2
         self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])
         rest = {key: feed[key][half:] for key in ("names", "q", "qd")}
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the last effort before the fault from a second publisher.
-
-        It is sent at the period of the states until `restore`.
-        """
+        """Send the effort before the fault from a second publisher until `restore`."""
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
@@ -214,10 +198,7 @@ class FaultStand(NodeStand):
         ]
 
     def wrong_transitions(self) -> None:
-        """Request transitions that are not available in the controller's state.
-
-        The responses are not waited for.
-        """
+        """Request transitions that the controller's state lacks, without a wait."""
         for number in WRONG[self.doing != INACTIVE]:
             self._ask_change(number)
 
@@ -229,9 +210,8 @@ class FaultStand(NodeStand):
     def pipelined_transitions(self) -> Callable[[], bool]:
         """Request all transitions of a restart at once, ROUNDS (5) times.
 
-        `doing` becomes "restarted". A round follows the last response of the previous
-        one; whether a transition succeeds is not checked. The result tells whether the
-        last request was answered, and efforts flow again or the controller has ended.
+        A round follows the last response of the previous one. The result tells whether
+        the last request was answered, and efforts flow or the controller has ended.
         """
         answers: list[Any] = []
 
@@ -275,10 +255,7 @@ class FaultStand(NodeStand):
         return lambda: bool(done) and WATCHER in self.said
 
     def restart_guard(self) -> None:
-        """Kill the guard, which must have been started, and start another one.
-
-        The end of the first is waited for, but not the start of the second.
-        """
+        """Kill the guard, wait for its end, and start another one without a wait."""
         self.send_signal(WATCHER, signal.SIGKILL)
         self.processes.pop(WATCHER).popen.wait()
         self._start(WATCHER)
@@ -299,10 +276,7 @@ class FaultStand(NodeStand):
         self._say(type(beat), f"{WATCHER}/{TOPIC}", lambda: beat)
 
     def neighbour(self, kind: str) -> None:
-        """Start another process, by its key in neighbours.KINDS.
-
-        `restore` waits for its end.
-        """
+        """Start the process of a key of neighbours.KINDS; `restore` awaits its end."""
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]
         command = [sys.executable, "-m", "ros_nodes.tools.neighbours", kind, *places]
@@ -318,19 +292,15 @@ class FaultStand(NodeStand):
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Make the solver fail from now on, and receive messages for 2 PAUSE, 1 s.
-
-        Meant for the solver fails_by_slow, whose effort is late then.
-        """
+        """Make the solver fails_by_slow fail from now on; receive messages for 1 s."""
         self.fail()
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
         """Call ~/estop; do not wait for the response.
 
-        `doing` becomes "stopped", unless it is INACTIVE. The next activation ends the
-        stop; a stop that is called while the node is inactive lasts until the
-        activation after that.
+        The next activation ends the stop; called while the node is inactive, it lasts
+        until the activation after that.
         """
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
         self._call(ESTOP, Trigger.Request())
@@ -343,8 +313,7 @@ class FaultStand(NodeStand):
     def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
         """Set a parameter of the controller to each value in turn, by separate calls.
 
-        The responses are not waited for. The result tells whether one of the calls was
-        answered; in a flood others may be lost.
+        The result tells whether one was answered; in a flood others may be lost.
         """
         answers = []
         for value in values:
@@ -357,8 +326,7 @@ class FaultStand(NodeStand):
     def refused(self, name: str, value: float) -> Callable[[], bool]:
         """Request a value of a controller's parameter that must be refused.
 
-        The result tells whether the answer has come; it raises a DynError if the value
-        was accepted; `restore` then ends the controller.
+        The result tells whether the answer has come; DynError: it was accepted.
         """
         done = self.set_parameter(name, value)
 

@@ -106,9 +106,7 @@ class FailingSolver(NumpySolver):
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
         """Return the joint forces, (nv,) [N·m | N], or fail while `failing` is true.
 
-        The failure returns anything, late or never, raises an exception, or overwrites
-        the inputs. The first call builds the correct solver for `model`; later calls
-        use this one for any robot. `inputs`: q, qd, qdd; others are ignored.
+        The first call builds the correct solver for `model`; later calls use it.
         """
         if self._exact is None:
             self._exact = dyn.solver("rnea").build(model, engine="graph")
@@ -123,10 +121,7 @@ def dyn_solvers() -> list[FailingSolver]:
 
 
 class Blocker:
-    """A callback of a node that blocks its executor once, after the signal.
-
-    It is only added if the node's solver is `fails_by_blocking`.
-    """
+    """A callback that blocks a node's executor once, after the signal."""
 
     def __init__(self, node: Any) -> None:
         if node.value("inverse_dynamics.plugin_name") == "fails_by_blocking":

@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
     """Return the names of the nodes with a life cycle, sorted, without hidden ones.
 
-    With `name`, the full name of a node, also a hidden one, only this: its service is
-    waited for ABSENT (5 s) at most, and the list is empty if it has none.
+    `name`, a full one, is the only node, even if hidden; its service is waited for
+    ABSENT (5 s) at most.
     """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 

@@ -19,11 +19,8 @@ from dyn_core.validation.yaml_files import PlainDumper
 class ParameterKind(NamedTuple):
     """A type of a parameter.
 
-    Attributes:
-        label: Name that `describe` prints.
-        field: Field of a ParameterValue with the value.
-        said: Text that `get` prints before a value.
-        python: Type of a value, or of an element of an array.
+    `label` is what `describe` prints, `said` what `get` prints before a value; `field`
+    is that of a ParameterValue, `python` the type of a value, or of an array's element.
     """
 
     label: str
@@ -81,10 +78,9 @@ def value_line(message: Any, hide_type: bool = False) -> str:
 def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
     """Return the type and the value of a string that was typed for a parameter.
 
-    `typed` is a number, a word, or a list in YAML; any text for number 4, a string: it
-    is returned unchanged. `number` is the type of the parameter; with 0, or an unknown
-    one, that of the value is returned. Each byte of a byte array is a `bytes`. A string
-    that is no value of this type is refused.
+    `typed` is a number, a word, or a list in YAML; for number 4, a string, any text,
+    which is returned unchanged. `number` is the type of the parameter; with 0, or an
+    unknown one, that of the value is used. Each byte of a byte array is a `bytes`.
     """
     if number == 4:
         return number, typed
@@ -187,9 +183,8 @@ def dumped(
 ) -> str:
     """Return parameters, by name with dots, as YAML for --params-file.
 
-    YAML of ROS cannot express a parameter without a value or an empty array: such
-    parameters are listed in comments at the end. `unset` has the type numbers of those
-    without a value, by name.
+    YAML of ROS cannot express a parameter without a value (`unset`: its type number) or
+    an empty array: these are listed in comments at the end.
     """
     missing = [f"{k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
     missing += [f"{k}: [] is left out" for k, x in values.items() if x == []]

@@ -151,8 +151,7 @@ class TopicRecorder:
     def report(self, output: Path) -> int:
         """Print the number of messages by topic, and their rate from first to last.
 
-        Wanted topics on which nothing came are printed to standard error, with the
-        nearest others. The result is 1 if there are any, or no message at all, else 0.
+        Return 1 if nothing came, or nothing on one of the wanted topics, else 0.
         """
         silent = [x for x in self.wanted if not self.counts[x]]
         total = sum(self.counts.values())
@@ -179,10 +178,8 @@ class TopicRecorder:
 def echo(arguments: argparse.Namespace) -> int:
     """Print the messages of a topic as YAML, with a line `---` after each.
 
-    The fields are in the order of the message type, arrays are lists with one entry a
-    line. It ends by SIGINT, SIGTERM or SIGHUP, or after `count` messages. `timeout` [s]
-    is the longest wait for a publisher and a message, after the first one only with
-    `count`.
+    It ends by a signal, or after `count` messages. `timeout` [s] is the longest wait
+    for a publisher and a message, after the first one only with `count`.
     """
     topic, count = f"/{arguments.topic.lstrip('/')}", arguments.count
     heard: list[Any] = []

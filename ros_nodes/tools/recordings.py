@@ -77,8 +77,7 @@ def _robot(arguments: argparse.Namespace) -> Model:
 def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Run `dyn evaluate`: print measured against computed joint forces; return 0.
 
-    With --identify, the robot is then identified from the recording. With --plot, the
-    evaluation is drawn into a file, with --identify that of the identified robot.
+    With --identify the robot is then identified; --plot draws the last evaluation.
     """
     if arguments.plot:
         check_plot(arguments.plot)

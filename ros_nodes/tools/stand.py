@@ -76,13 +76,11 @@ class NodeStand:
             whether the state is lost; burst: number of states sent at once; jitter:
             largest delay [s].
         last: Last effort before `begin`, (n,) [N·m | N]; zero before the first.
-        restored: Number of calls of `restore`.
         seen: Received efforts: COMMANDS, sent to the robot; APPLIED, which act on it.
         said: Level and message of the last diagnostics by node.
-        processes: Processes by executable.
         mode, solver, unguarded: As the present fault needs them: its mode; the failure
             of the solver, else empty; whether the controller waits for a guard.
-        doing: State of the controller: HOLDING, MOVING, INACTIVE, or another word.
+        doing: HOLDING, MOVING, INACTIVE, or another word after a fault.
     """
 
     def __init__(
@@ -198,8 +196,7 @@ class NodeStand:
     def ensure(self, fault: Fault) -> None:
         """Start the nodes that a fault needs, and bring the controller to its state.
 
-        The effects of the previous fault are undone first. Nodes that the fault cannot
-        use as they are, such as a controller with another solver, are started anew.
+        The previous fault is undone. Nodes that do not fit, as by solver, start anew.
         """
         self.restore()
         mode, before = fault.mode, self.mode
@@ -358,18 +355,14 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether none of the last FLOWING (20) efforts of a kind is zero.
-
-        An effort is zero if all joints have zero. False if fewer have been received.
-        """
+        """Return whether none of the last FLOWING (20) efforts of a kind is zero."""
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
         """Undo the effects of a fault; processes that have ended are not restarted.
 
-        Suspended processes continue, resources made for the fault are destroyed, with a
-        wait for the end of a neighbour, and the joint states are the normal ones.
+        Suspended processes continue; the end of a neighbour is waited for.
         """
         self.restored += 1
         for resource in self._more:
@@ -428,8 +421,7 @@ class NodeStand:
     def begin(self) -> float:
         """Clear recorded efforts and diagnostics; return the time, monotonic [s].
 
-        The last command, if any, is stored in `last`. The index of states begins at 0
-        again; longest_pause counts from here on.
+        The last command is stored in `last`; the index of states begins at 0 again.
         """
         self.said.clear()
         self._count = 0
@@ -453,8 +445,7 @@ class NodeStand:
     def longest_pause(self) -> float:
         """Return the largest total time that a thread has waited for a processor [s].
 
-        It counts from `begin`, over the threads of all processes of the stand; 0 if the
-        system does not report it.
+        It counts from `begin`, over all processes; 0 if the system does not report it.
         """
         before, now = self._waited, self._waits()
         waited = (ns - before.get(path, 0) for path, ns in now.items())
@@ -475,8 +466,7 @@ class NodeStand:
     def worst_said(self) -> str:
         """Return the most serious of the last diagnostics of all nodes.
 
-        The form is "NODE LEVEL: message", or "-"; ERROR precedes WARN, and WARN
-        precedes OK and STALE. Earlier diagnostics of a node do not count.
+        The form is "NODE LEVEL: message", or "-"; ERROR precedes WARN, then others.
         """
         said: Mapping[str, tuple[int, str]] = self.said
         if not said:
