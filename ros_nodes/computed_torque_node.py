@@ -534,10 +534,7 @@ class ComputedTorqueNode(RobotNode):
 
 
 def answer_waiting(service: Any) -> None:
-    """Serve one queued request of a service without an executor, if there is one.
-
-    The response is sent. An exception of the service's callback is raised.
-    """
+    """Serve one queued request of a service without an executor, if there is one."""
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is not None:

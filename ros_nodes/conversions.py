@@ -24,11 +24,7 @@ class MissingJoint(ShapeError):
 class JointReader:
     """Reads JointState messages into arrays with a fixed order of joints.
 
-    Names are matched once for each sequence of names; other joints are ignored. That
-    numbers are finite is not checked.
-
-    Args:
-        joints: Names of the n joints, in the order of the arrays.
+    Other joints are ignored. That numbers are finite is not checked.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -38,12 +34,7 @@ class JointReader:
     def read(self, message: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return position (n,) [rad | m] and velocity (n,) [rad/s | m/s] of the joints.
 
-        The velocity is None if the message has none.
-
-        Raises:
-            MissingJoint: A joint is missing in the message, or is there more than once.
-            ShapeError: The position is empty, or a field differs in size from the
-                names.
+        The velocity may be None. MissingJoint: a joint is missing or double.
         """
         names = tuple(message.name)
         order = self._order(names)
@@ -55,14 +46,7 @@ class JointReader:
         return position[order], None if velocity is None else velocity[order]
 
     def effort(self, message: Any) -> np.ndarray | None:
-        """Return the effort, (n,) [N·m | N]; None if the field is empty.
-
-        With an empty field, joints are not looked for, unless there are no names.
-
-        Raises:
-            MissingJoint: A joint is missing in the message, or is there more than once.
-            ShapeError: The field differs in size from the names.
-        """
+        """Return the effort, (n,) [N·m | N]; None if the field is empty."""
         names = tuple(message.name)
         effort = _field("effort", message.effort, names)
         return None if effort is None else effort[self._order(names)]
@@ -108,11 +92,8 @@ def stamp_seconds(stamp: Any) -> float | None:
 class TrajectoryArrays(NamedTuple):
     """Arrays of a JointTrajectory message: the arguments of make_trajectory.
 
-    Attributes:
-        names: Names of the n joints.
-        times: Time of each point since the start, (points,) [s].
-        positions, velocities, accelerations: One row a point, (points, n), or without
-            columns if the message has none.
+    `names` are n, `times` (points,) [s] since the start; the others have one row a
+    point, (points, n), or no columns if the message has none.
     """
 
     names: list[str]
@@ -126,7 +107,6 @@ class JointMotion(NamedTuple):
     """A JointPose as ROS has it; its frame is the frame of the JointPose.
 
     Attributes:
-        name: Name of the joint.
         translation: Origin of the child in the frame, (3,) [m].
         rotation: Orientation of the child in the frame, quaternion (x, y, z, w).
         linear, angular: Velocity of the child relative to the frame, in the child's
@@ -141,10 +121,7 @@ class JointMotion(NamedTuple):
 
 
 def joint_motion(pose: JointPose) -> JointMotion:
-    """Return a JointPose with quaternion, and linear and angular velocity apart.
-
-    The quaternion is (x, y, z, w); the velocities are in the child's axes.
-    """
+    """Return a JointPose with quaternion, and linear and angular velocity apart."""
     twist = ros_twist(pose.velocity)
     rotation = quaternion(pose.rotation)
     return JointMotion(pose.name, pose.position, rotation, twist[:3], twist[3:])
@@ -153,15 +130,8 @@ def joint_motion(pose: JointPose) -> JointMotion:
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
     """Return the coordinates of a floating root joint: x, y, z, qx, qy, qz, qw, (7,).
 
-    That the numbers are finite is not checked.
-
-    Args:
-        position: Position of the root in the world, x, y, z [m].
-        orientation: Quaternion x, y, z, w of the root in the world; it is normalized.
-
-    Raises:
-        ShapeError: An argument has the wrong size, or the quaternion is shorter than
-            1e-9.
+    The position [m] and the quaternion x, y, z, w are in the world. The quaternion is
+    normalized; a ShapeError refuses one shorter than 1e-9. NaN is not refused.
     """
     p, turn = np.asarray(position, float), np.asarray(orientation, float)
     if p.shape != (3,):
@@ -194,10 +164,7 @@ class Wrench(NamedTuple):
 
 
 def point_wrench(force: PointForce) -> Wrench:
-    """Return a Wrench: a quaternion of the rotation, and force and torque apart.
-
-    The quaternion is (x, y, z, w); name, point and axes are those of `force`.
-    """
+    """Return a Wrench: a quaternion of the rotation, and force and torque apart."""
     f = ros_wrench(force.force)
     rotation = quaternion(force.rotation)
     return Wrench(force.name, force.point, rotation, f[:3], f[3:])

@@ -22,20 +22,8 @@ from ros_nodes.running import runtime
 class FeedForwardNode(RobotNode):
     """Publishes each trajectory again with efforts, see dyn_core.control.feed_forward.
 
-    A trajectory that is refused is not published.
-
-    Attributes:
-        feed: A FeedForward; None before the first configure.
-        passed: Number of published trajectories since configure.
-        excess: Sentences on exceeded effort limits of the last published trajectory.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter.
+    `passed` counts the trajectories published since configure; `excess` has sentences
+    on exceeded effort limits of the last one.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -43,14 +31,7 @@ class FeedForwardNode(RobotNode):
         super().__init__("feed_forward", FEED_FORWARD, **kwargs)
 
     def build(self) -> None:
-        """Build the robot, its compiled inverse dynamics and the communication.
-
-        The node publishes ~/joint_trajectory_out and subscribes to
-        ~/joint_trajectory_in.
-
-        Raises:
-            DynError, ParameterException: The robot or a parameter is not valid.
-        """
+        """Build the robot, its compiled inverse dynamics and the communication."""
         model = self.load(root_joint="fixed")
         self.feed = FeedForward(
             model,
@@ -95,12 +76,7 @@ class FeedForwardNode(RobotNode):
         self.diagnose_change(self.status()[0])
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics of a configured node.
-
-        The level is WARN if the last published trajectory exceeded an effort limit,
-        else OK. The keys are "inverse dynamics" (its solver), "engine" and
-        "trajectories" (`passed`).
-        """
+        """Return level, message and values for /diagnostics of a configured node."""
         values = {
             "inverse dynamics": self.feed.program.recipe.solver.name,
             "engine": self.feed.program.engine,
@@ -112,10 +88,7 @@ class FeedForwardNode(RobotNode):
 
 
 def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
-    """Return the points of a trajectory as messages, in order of time.
-
-    Velocities, accelerations or efforts that the trajectory lacks stay empty.
-    """
+    """Return the points of a trajectory as messages; what it lacks stays empty."""
     points = []
     rows = {"positions": trajectory.q, "velocities": trajectory.qd}
     rows |= {"accelerations": trajectory.qdd, "effort": trajectory.effort}

@@ -21,7 +21,6 @@ class NodeEntry:
 
     Attributes:
         executable: Name of the executable for `ros2 run`; also the node's name.
-        module: Python module of the node.
         remappings: Pairs (from, to) of names.
         robot: Parameter that the launch argument `robot` sets; empty: the node has
             neither a robot nor a life cycle.
@@ -44,11 +43,8 @@ class NodeEntry:
 class NodeGraph:
     """Nodes that run together.
 
-    Attributes:
-        description: Purpose of the graph.
-        nodes: Processes.
-        params: Name of the parameter file in ros_nodes/params.
-        arguments: Launch arguments besides COMMON: default and description by name.
+    `params` is the name of the parameter file in ros_nodes/params; `arguments` are
+    launch arguments besides COMMON: default and description by name.
     """
 
     description: str
@@ -64,12 +60,7 @@ class NodeGraph:
     def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
         """Return the processes of the graph in the order of their start.
 
-        Args:
-            supervise: True: the guard comes first, and require_guard is set for the
-                controller, which then drives only under the guard. False: `nodes`.
-
-        Raises:
-            SettingError: `supervise` is true, but the graph has no controller.
+        With supervise the guard comes first, and the controller has require_guard.
         """
         if not supervise:
             return self.nodes
@@ -156,14 +147,8 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     """Return the arguments of one process from --ros-args on.
 
     They set, in this order, the defaults of the graph, the parameter file, the
-    remappings and the robot; a later value of a parameter overrides an earlier one. The
-    arguments of start_arguments may follow them.
-
-    Args:
-        entry: The process.
-        params: Path of the parameter file.
-        robot: Value of the parameter `entry.robot`; empty, or a node without a robot:
-            not set.
+    remappings and the robot, if there is one; a later value of a parameter overrides an
+    earlier one. Those of start_arguments may follow.
     """
     # The parameter file comes behind the defaults: of two values the last one holds.
     arguments = ["--ros-args"]
@@ -182,10 +167,7 @@ def start_parameters(
 ) -> dict[str, Any]:
     """Return the parameters that the graph and the start options set, by name.
 
-    Args:
-        entry: The process, with the parameters of the graph.
-        use_sim_time: Value of the parameter `entry.clock`; None: not set.
-        autostart: Value of `autostart`; None, or a node without a life cycle: not set.
+    use_sim_time is the value of the parameter `entry.clock`. None sets nothing.
     """
     values: dict[str, Any] = dict(entry.parameters)
     if use_sim_time is not None:
@@ -201,20 +183,7 @@ def start_arguments(
     use_sim_time: bool | None = None,
     autostart: bool | None = None,
 ) -> list[str]:
-    """Return the arguments (-r, -p) of the start options, to follow ros_arguments.
-
-    They set the namespace and start_parameters; --ros-args itself is not repeated. The
-    list is empty if nothing is set.
-
-    Args:
-        entry: The process.
-        namespace: Namespace of the node, with or without a leading slash; empty: none.
-        use_sim_time, autostart: Values of the parameter `entry.clock` and of
-            `autostart`; None: not set.
-
-    Raises:
-        SettingError: The namespace is not valid.
-    """
+    """Return the arguments (-r, -p) of the start options, to follow ros_arguments."""
     name = absolute(namespace)
     arguments = ["-r", f"__ns:={name}"] if name else []
     values = start_parameters(entry, use_sim_time, autostart)

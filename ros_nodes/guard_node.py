@@ -41,23 +41,7 @@ class GuardNode(TableNode):
     that count publishers, can distinguish them from efforts of the controller.
 
     Beats are status messages, sent every 0.05 s, by which controllers see that the
-    guard runs, and whether it has stopped the robot.
-
-    Attributes:
-        supervisor: State machine of the supervision.
-        efforts: Publisher of zero efforts.
-        stopped: Publisher of ~/stopped (Bool), for operators.
-        latch: Publisher of the beats (DiagnosticStatus).
-        diagnostics: Publisher of /diagnostics.
-        zero: The message with zero efforts.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        SettingError: A parameter is misspelt.
-        ModelError: A value is not valid or of the wrong type.
-        ParameterException: rclpy refuses a value for another reason.
+    guard runs, and whether it has stopped the robot; `latch` publishes them.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -103,10 +87,7 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Set the supervisor's timeout from effort_timeout, if it is among the values.
-
-        The following beats contain the new value.
-        """
+        """Set the supervisor's timeout to a new effort_timeout."""
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]
 
@@ -212,19 +193,13 @@ class GuardNode(TableNode):
     # ---- end
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Do nothing: a guard cannot bring a robot to rest.
-
-        Args:
-            interrupted: Not used.
-        """
+        """Do nothing: a guard cannot bring a robot to rest."""
 
     def send_final_command(self) -> None:
         """Send the last beat; before it, stop a robot that would move on unsupervised.
 
         The robot is stopped, with zero effort, if the controller's last effort was not
-        zero or a stop is in force; `_report` is called then. The last beat is marked as
-        such, and no other follows; it is sent whatever fails before it, and the
-        exception passes through.
+        zero or a stop is in force. The last beat is sent whatever fails before it.
         """
         try:
             if self.supervisor.stands or self.supervisor.stopped is not None:
@@ -236,18 +211,11 @@ class GuardNode(TableNode):
                 self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the last beat and the zero effort.
-
-        The wait takes at most DELIVERY of base.qos, 1 s in all; a missing
-        acknowledgement is logged.
-        """
+        """Wait until reliable subscribers have last beat and effort, at most 1 s."""
         wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:
-        """End the watching thread, waiting up to 1 s for it; then destroy the node.
-
-        Nothing is published; `send_final_command` sends the last beat.
-        """
+        """End the watching thread, waiting up to 1 s for it; then destroy the node."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -273,10 +241,7 @@ class GuardNode(TableNode):
         self._diagnose()
 
     def status(self) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics.
-
-        The level is ERROR during a stop, STALE before the first effort, else OK.
-        """
+        """Return level and message: ERROR in a stop, STALE before efforts, or OK."""
         supervisor = self.supervisor
         if supervisor.stopped is not None:
             return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"

@@ -23,14 +23,9 @@ from ros_nodes.running.runtime import LIFELINE
 
 
 def launch_description(name: str) -> LaunchDescription:
-    """Return the launch description of a graph.
+    """Return the launch description of a graph, by its key in GRAPHS.
 
-    Launch arguments are `params`, the arguments of the graph, and COMMON. When the
-    description is launched, a parameter file that `dyn up` refuses, or an invalid value
-    of supervise, use_sim_time or autostart, raises a SettingError.
-
-    Args:
-        name: Key of GRAPHS; any other name raises a KeyError.
+    Launch arguments are `params`, the arguments of the graph, and COMMON.
     """
     graph = GRAPHS[name]
     arguments = {

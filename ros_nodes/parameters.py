@@ -95,10 +95,7 @@ PROCESS = (
 
 
 def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return one Field `lock.JOINT` per joint, in the order of `joints`.
-
-    Its value is the position at which the joint is locked [rad | m], by default 0.
-    """
+    """Return one Field `lock.JOINT` per joint, in order: a position [rad | m]."""
     doc = "position at which the joint is locked"
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
 
@@ -108,25 +105,11 @@ def foreign_names(
 ) -> list[str]:
     """Return names that belong to no node of this package; refuse misspelt ones.
 
-    One file may set the parameters of all nodes: names of this package's other nodes
-    are neither refused nor returned. The same holds for use_sim_time, qos_overrides.*,
-    solver options (SLOT.options.NAME) and parameters by joint, whose joints
-    check_joint_names checks later.
-
-    Args:
-        where: Name of the node, and of the file if it is known, for the message.
-        names: Names of parameters that are set and not declared.
-        declared: Parameters of this node.
-        every: Parameters of all nodes of this package.
-
-    Returns:
-        The foreign names, in the order of `names`.
-
-    Raises:
-        SettingError: One of the other names begins with a parameter group of this
-            package (the part before the first dot), is gains, effort_limits or lock,
-            ends with .plugin_name, or is similar to a known name (likeness above
-            CLOSE, 0.85). The message has the nearest known name.
+    One file may set the parameters of all nodes: names in `every`, use_sim_time,
+    qos_overrides.*, solver options (SLOT.options.NAME) and parameters by joint are
+    neither refused nor returned. Misspelt is another name that begins with a parameter
+    group of this package (the part before the first dot), is gains, effort_limits or
+    lock, ends with .plugin_name, or is similar to a known name (likeness above CLOSE).
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     joint_heads = {form.partition(".")[0] for form in FORMS}
@@ -155,19 +138,9 @@ def foreign_names(
 
 
 def check_value(field: Field, where: str, value: Any) -> None:
-    """Refuse a value of a parameter that its node would refuse at its start.
+    """Refuse a value of a parameter, of YAML or ROS, that its node would refuse.
 
-    ROS reads 5 as an integer, which no parameter with decimals takes, and no list of
-    both.
-
-    Args:
-        field: Field of the parameter.
-        where: Name of the parameter, and of the file if it is known, for the message.
-        value: Value as YAML or ROS reads it.
-
-    Raises:
-        ModelError: It is not valid, or an integer stands for a number with decimals;
-            the message has the valid spelling.
+    ROS reads 5 as an integer, which no parameter with decimals takes.
     """
     field.read(where, value)
     kind, listed = field.value_kind, isinstance(value, (list, tuple))
@@ -182,10 +155,8 @@ def check_value(field: Field, where: str, value: Any) -> None:
 def unusual_time(field: Field, value: Any) -> str:
     """Return the doubt about a time that may be meant in milliseconds, or "".
 
-    Args:
-        field: Field of the parameter; only times [s] with a default above 0 and an
-            upper limit of at most an hour are doubted, from 20 times the default on.
-        value: Valid value.
+    Only times [s] with a default above 0 and an upper limit of at most an hour are
+    doubted, from 20 times the default on.
     """
     kind, usual = field.value_kind, field.default
     if field.unit != "s" or not isinstance(kind, Quantity) or kind.high > HOUR:
@@ -199,16 +170,9 @@ def unusual_time(field: Field, value: Any) -> str:
 
 
 def check_solver(name: str, value: Any) -> None:
-    """Refuse a solver that no slot of this name can use.
+    """Refuse a solver that no slot of this name (SLOT.plugin_name) can use.
 
-    Args:
-        name: Name of a parameter; if it is not SLOT.plugin_name, nothing is checked.
-        value: Name of a solver; an empty one and "auto" are valid, and any solver for a
-            SLOT that names no problem.
-
-    Raises:
-        SolverNotFound: No solver has this name; lists the slot's solvers.
-        SignatureError: It solves another problem than the slot's; lists them, too.
+    An empty name and "auto" are valid, and any for a SLOT that names no problem.
     """
     slot, dot, _ = name.partition(".plugin_name")
     if dot and value not in ("", "auto"):
@@ -218,26 +182,14 @@ def check_solver(name: str, value: Any) -> None:
 
 
 def likeness(name: str, known: str) -> float:
-    """Return the similarity of two names, from 0 (no common letter) to 1 (equal).
-
-    Case is ignored.
-    """
+    """Return the similarity of two names, 0 to 1 (equal); case is ignored."""
     return SequenceMatcher(None, name.lower(), known.lower()).ratio()
 
 
 def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
-    """Refuse parameters for joints that this node does not have.
+    """Refuse parameters for joints that this node does not have, by a SettingError.
 
-    Names without a joint, and parameters by joint of a group that this node has for no
-    joint, are ignored; `lock` is always checked.
-
-    Args:
-        names: Names of parameters that are set and not declared.
-        declared: Parameters of this node, including those by joint.
-
-    Raises:
-        SettingError: A parameter by joint of `lock`, or of a group that this node has,
-            names an unknown joint.
+    Groups that this node has for no joint are ignored, except `lock`.
     """
     heads = {name.partition(".")[0] for name in declared if BY_JOINT.fullmatch(name)}
     for name in names:

@@ -41,12 +41,8 @@ def ros_fault() -> str | None:
 def private_environment(domain: int | None = None) -> dict[str, str]:
     """Return environment variables for DDS on 127.0.0.1 only, in a separate domain.
 
-    They are a copy of this process's variables with ROS_DOMAIN_ID and
-    FASTRTPS_DEFAULT_PROFILES_FILE set; logs go to a new temporary folder, unless
-    ROS_LOG_DIR is set.
-
-    Args:
-        domain: ROS_DOMAIN_ID; None: derived from the process id, 1 to 100.
+    That is `domain`, or derived from the process id, 1 to 100. Logs go to a new
+    temporary folder, unless ROS_LOG_DIR is set.
     """
     environment = dict(os.environ)
     environment["ROS_DOMAIN_ID"] = str(

@@ -37,28 +37,16 @@ class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
     A step that fails pauses the simulation. After a DynError the plant is at its last
-    good state; after any other exception its state is not restored. The plants are in
-    dyn_core.simulation (simulator, contacts, chain).
+    good state; after any other exception its state is not restored.
 
     Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
-        topics: Adapter of the plant to topics.
-        commands: Its input of joint forces.
         period: Duration of a cycle [s].
         steps: Number of simulated periods, monotonic across resets.
         pace: Schedule of the periods in steady time.
-        fault: Reason, after ": ", if the last step failed; else empty, also after
-            ~/reset.
+        fault: Reason, after ": ", if the last step failed; else empty.
         notices: Logs warnings when they begin and end.
         recent_warnings: Warnings of the last status, by kind.
-
-    Args:
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -69,12 +57,7 @@ class SimulatorNode(RobotNode):
         self.recent_warnings: dict[str, str] = {}  # warnings of the last status
 
     def build(self) -> None:
-        """Build the plant, its topics and services and the timer; count steps from 0.
-
-        Raises:
-            DynError, ParameterException: The robot, the chain or a parameter is not
-                valid.
-        """
+        """Build the plant, its topics, services and timer; count steps from 0."""
         self.period = 1.0 / self.value("update_rate")
         built = build_plant(self, self.period)
         self.robot = built.plant
@@ -94,22 +77,14 @@ class SimulatorNode(RobotNode):
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time for a header as message.
-
-        It is the simulated time if the node is configured and publishes /clock, else
-        the time of the node's clock.
-        """
+        """Return the time for a header, the simulated one if it publishes /clock."""
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
     def ros_time(self) -> float:
-        """Return the time of stamps [s]; the node must be configured.
-
-        It is the simulated time if the node publishes /clock, else the time of its
-        clock.
-        """
+        """Return the time of stamps [s], the simulated one if it publishes /clock."""
         if self.value_of_clock:
             return self.elapsed
         return float(self.get_clock().now().nanoseconds * 1e-9)
@@ -146,11 +121,7 @@ class SimulatorNode(RobotNode):
             self.keep(topic).publish(String(data=urdf))
 
     def activated(self) -> None:
-        """Start the schedule of cycles anew, and restart the input of commands.
-
-        Memory lock, CPUs and priorities are set as the parameters say; what the system
-        refuses is logged.
-        """
+        """Start the schedule of cycles anew, and restart the input of commands."""
         realtime.steady(self)
         self.pace.restart()
         self.commands.restart()
@@ -257,11 +228,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def warnings(self) -> dict[str, str]:
-        """Return the present warnings: a sentence by kind; empty if there are none.
-
-        They are on the plant, the commands, the pace, and a missing /clock. The node
-        must be configured.
-        """
+        """Return the present warnings of a configured node: a sentence by kind."""
         share = self.value("warning_share")
         plant = self.topics.warning(time.monotonic())
         sim_time = self.get_parameter("use_sim_time").value
@@ -274,13 +241,7 @@ class SimulatorNode(RobotNode):
         }
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics; set recent_warnings.
-
-        The level is ERROR if a failed step has paused the simulation, WARN if it is
-        paused on request or there are warnings, else OK. The values are those of the
-        plant's channels, engine, rate [Hz], pace, payload [kg] and commands. The node
-        must be configured.
-        """
+        """Return level, message and values for /diagnostics; set recent_warnings."""
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()
         if robot.paused and self.fault:
@@ -308,8 +269,7 @@ class SimulatorNode(RobotNode):
     def diagnose(self) -> None:
         """Publish diagnostics; if configured, log warnings that begin or end.
 
-        While the node is inactive all warnings are over. A missing command is not
-        logged before the first one, nor after the node that sent commands has ended.
+        A missing command is not logged before the first, nor once its sender has ended.
         """
         super().diagnose()
         if not self.configured:

@@ -48,10 +48,7 @@ SAMPLES = 20  # positions at which the weight of the robot is examined
 
 
 def add_feed_forward(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn feed-forward`; parsed ones have its function as `run`.
-
-    parser: The command's parser, changed in place.
-    """
+    """Add the arguments of `dyn feed-forward`; `run` is its function."""
     parser.add_argument(
         "trajectory",
         help="a JointTrajectory as `ros2 topic echo` prints it, or .json",
@@ -80,21 +77,8 @@ def add_feed_forward(parser: argparse.ArgumentParser) -> None:
 def run_feed_forward(arguments: argparse.Namespace) -> int:
     """Run `dyn feed-forward`: compute the efforts of each trajectory in a file.
 
-    The trajectories with efforts are written to --output, as JSON if its name ends with
-    .json and else as YAML, or printed as YAML. Exceeded effort limits are only warnings
-    on standard error.
-
-    Args:
-        arguments: Parsed options of add_feed_forward.
-
-    Returns:
-        Exit status 0.
-
-    Raises:
-        SettingError: An option is not valid.
-        DynError: The file or the robot cannot be read, a trajectory is not valid, or
-            JSON is requested for several trajectories.
-        OSError: The output file cannot be written.
+    They are written to --output, as JSON if its name ends with .json and else as YAML,
+    or printed as YAML. Exceeded effort limits are only warnings.
     """
     if not 0 <= arguments.period < float("inf"):
         message = f"--period is {arguments.period}; valid: 0 or more seconds"

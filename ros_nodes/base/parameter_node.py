@@ -73,12 +73,7 @@ FORMER: dict[str, str] = {}  # present name of a topic, as in the code -> former
 
 
 def ros_type(field: Field) -> Parameter.Type:
-    """Return the ROS parameter type of a Field, an array type for a ListOf.
-
-    Raises:
-        KeyError: The kind of the value, or of the entries of a list, is none of
-            Quantity, Whole, Switch and Name.
-    """
+    """Return the ROS parameter type of a Field, an array type for a ListOf."""
     kind = field.value_kind
     if isinstance(kind, ListOf):
         return _LISTS[type(kind.kind)]
@@ -86,15 +81,7 @@ def ros_type(field: Field) -> Parameter.Type:
 
 
 def descriptor(field: Field) -> ParameterDescriptor:
-    """Return the ROS descriptor of a parameter: type, range, choices, meaning and unit.
-
-    Choices, and ranges that ROS cannot express, such as one without an upper limit or
-    that of the elements of a list, are written in additional_constraints.
-
-    Raises:
-        KeyError: The kind of the value, or of the entries of a list, is none of
-            Quantity, Whole, Switch and Name.
-    """
+    """Return the ROS descriptor of a parameter: type, limits, meaning and unit."""
     kind: Any = field.value_kind
     unit = f" [{field.unit}]" if field.unit else ""
     structure = f" ({STRUCTURE})" if field.structure else ""
@@ -125,28 +112,17 @@ class LiveSettings(Protocol):
     """A component of a configured node that has live parameters."""
 
     def check(self, values: dict[str, Any]) -> object:
-        """Raise a DynError if changed parameters cannot be applied; change nothing.
-
-        The whole request is then refused with this reason. A returned value is ignored.
-
-        Args:
-            values: New values of the parameters in one request, by name.
-        """
+        """Refuse changed parameters, by name, with a DynError; change nothing."""
 
     def change(self, values: dict[str, Any]) -> object:
-        """Apply parameters that have passed `check`; an exception is only logged.
-
-        Args:
-            values: New values of the parameters in one request, by name.
-        """
+        """Apply parameters that have passed `check`; an exception is only logged."""
 
 
 class FormerTopics(Node):
     """A node whose renamed topics can also be used by their former names.
 
-    A subscription receives on both names; a publisher publishes on both. The first
-    message on a former name, or the first subscriber to it, is answered by a warning in
-    the log that says the present name.
+    It receives and publishes on both names; the first message on a former name, or the
+    first subscriber to it, causes a warning that says the present name.
     """
 
     def create_subscription(
@@ -157,15 +133,7 @@ class FormerTopics(Node):
         qos_profile: Any,
         **choices: Any,
     ) -> Any:
-        """Return a subscription; its callback gets messages of the former name, too.
-
-        Only a topic of FORMER has a former name; any other has one subscription, as of
-        rclpy.
-
-        Args:
-            topic: Name of the topic as in the code, not yet resolved.
-            msg_type, callback, qos_profile, choices: As those of rclpy.
-        """
+        """Return a subscription; its callback gets messages of the former name, too."""
         create = super().create_subscription
         made = create(msg_type, topic, callback, qos_profile, **choices)
         if topic in FORMER:
@@ -184,15 +152,7 @@ class FormerTopics(Node):
     def create_publisher(
         self, msg_type: Any, topic: str, qos_profile: Any, **choices: Any
     ) -> Any:
-        """Return a publisher; its `publish` also publishes under the former name.
-
-        Only a topic of FORMER has a former name; any other gets the publisher of rclpy.
-        The first `publish` that finds a subscriber to the former name logs a warning.
-
-        Args:
-            topic: Name of the topic as in the code, not yet resolved.
-            msg_type, qos_profile, choices: As those of rclpy.
-        """
+        """Return a publisher; its `publish` also publishes under the former name."""
         create = super().create_publisher
         made: Any = create(msg_type, topic, qos_profile, **choices)
         if topic in FORMER:
@@ -221,26 +181,12 @@ class FormerTopics(Node):
         return others
 
     def destroy_subscription(self, subscription: Any) -> bool:
-        """Destroy a subscription and, if there is one, that of its former name.
-
-        Args:
-            subscription: A subscription of this node.
-
-        Returns:
-            Whether it was destroyed; False: it is no subscription of this node.
-        """
+        """Destroy a subscription and its former name's; False: none of this node."""
         self._destroy_other(subscription)
         return bool(super().destroy_subscription(subscription))
 
     def destroy_publisher(self, publisher: Any) -> bool:
-        """Destroy a publisher and, if there is one, that of its former name.
-
-        Args:
-            publisher: A publisher of this node.
-
-        Returns:
-            Whether it was destroyed; False: it is no publisher of this node.
-        """
+        """Destroy a publisher and its former name's; False: none of this node."""
         self._destroy_other(publisher)
         return bool(super().destroy_publisher(publisher))
 
@@ -272,19 +218,6 @@ class TableNode(FormerTopics):
         specs: Declared parameters by name.
         live: Components with live parameters, by name; set anew by each configure.
         model: The robot in use; None in state unconfigured.
-        callbacks: Calls the callbacks of the executor, and logs and counts their
-            errors.
-
-    Args:
-        name: Name of the node.
-        specs: Table of the parameters.
-        kwargs: Further arguments of rclpy's node.
-
-    Raises:
-        ModelError: A parameter given at start-up is not valid or of the wrong type.
-        SettingError: It fits the Field, but not the ROS type, such as an empty list.
-        ParameterException: rclpy refuses a parameter, for example as its value is not
-            valid.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -319,40 +252,22 @@ class TableNode(FormerTopics):
         """Return a new service that sends a response even if its callback raises.
 
         The response then, and for None, has success=False and the reason as message, as
-        far as its type has these fields.
-
-        Args:
-            srv_type, srv_name: Type and name of the service.
-            callback: Called with request and response; returns the response.
-            more: Further arguments of rclpy; by default the queue is as deep as the
-                queues of parameter services.
+        far as its type has these fields. By default the queue is as deep as those of
+        parameter services.
         """
         more.setdefault("qos_profile", SERVICES)
         serve = self.callbacks.service(callback)
         return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
-        """Start the node with the process; return False if that fails.
-
-        Hook for subclasses; does nothing and returns True here.
-        """
+        """Start the node with the process; return False if that fails; a hook."""
         return True
 
     def declare(self, specs: Sequence[Field]) -> None:
-        """Declare parameters; parameters that are already declared keep their values.
+        """Declare parameters in `self.specs`; those declared keep their values.
 
         A list whose default is empty is set to [] if no value was given at start-up. A
         start-up value under a former name is used for the present one, with a warning.
-
-        Args:
-            specs: Fields of the parameters, which are stored in `self.specs`; a Field
-                of the same name is replaced.
-
-        Raises:
-            ModelError: A value given at start-up is not valid, of the wrong type, such
-                as 5 for 5.0, or given by its former and by its present name.
-            SettingError: It fits the Field, but not the ROS type, such as [].
-            ParameterException: rclpy refuses a parameter for another reason.
         """
         self._parameter_overrides = dict(
             with_present_names(
@@ -405,10 +320,7 @@ class TableNode(FormerTopics):
         """Set all parameters, or none; the services of parameters call it.
 
         Options of solvers that the node does not have yet are declared, if it is not
-        configured. The result says why a request is refused.
-
-        Raises:
-            ParameterNotDeclaredException: A name is unknown.
+        configured. An unknown name raises ParameterNotDeclaredException.
         """
         new, result = [], SetParametersResult(successful=False)
         try:
@@ -518,38 +430,20 @@ class TableNode(FormerTopics):
         return list(self.live.values()) if self.configured else []
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Check new parameter values by name; an invalid one raises a DynError.
-
-        `values` are the changed parameters of one request. Hook for subclasses; does
-        nothing here.
-        """
+        """Check the parameters that a request changes; raise a DynError; a hook."""
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply accepted parameter values, by name. Hook; does nothing here."""
 
     def value(self, name: str) -> Any:
-        """Return the value of a declared parameter; an array is returned as a list.
-
-        A list parameter without a value has the default of its Field.
-
-        Raises:
-            KeyError: The parameter has neither a value nor a Field, such as one that
-                is not declared.
-        """
+        """Return the value of a declared parameter; an array is returned as a list."""
         parameter = self.get_parameter_or(name)
         if parameter.type_ == NOT_SET:
             return list(self.specs[name].default)
         return plain(parameter.value)
 
     def options(self, slot: str) -> dict[str, Any]:
-        """Return the solver options that the parameters set for a slot, by option name.
-
-        The mapping is empty if none is set.
-
-        Args:
-            slot: Name of the solver slot: the options are the parameters
-                SLOT.options.NAME.
-        """
+        """Return the options set by parameters SLOT.options.NAME, by option name."""
         head = f"{slot}.options."
         names = [name for name in self._parameters if name.startswith(head)]
         return {name.removeprefix(head): self.value(name) for name in names}
@@ -557,15 +451,7 @@ class TableNode(FormerTopics):
     def solver(self, slot: str) -> Any:
         """Return the solver of a slot: its name, or a Solver if options are set.
 
-        A name without options is returned unchecked; an empty one is "auto", the
-        default solver of the problem that the slot is named for.
-
-        Args:
-            slot: Name of the solver slot: the name is the parameter SLOT.plugin_name.
-
-        Raises:
-            DynError: Options are set, and the solver is unknown or an option is not
-                valid.
+        SLOT.plugin_name is unchecked without options; an empty one is "auto".
         """
         name, options = self.value(f"{slot}.plugin_name") or "auto", self.options(slot)
         if not options:
@@ -636,10 +522,7 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or a string with an exponent such as "1e-06" as float.
-
-    None for any other value, also for an int or a string such as "1.5".
-    """
+    """Return a float, or a string such as "1e-06" as float; any other value: None."""
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None
@@ -649,8 +532,7 @@ def written_numbers(value: Any) -> list[float] | None:
     """Return a list of floats and strings such as "1e-06" as a list of floats.
 
     A string that begins with `[` is first parsed as YAML. None for any other value,
-    also for text that is no YAML or a list with another element, such as an int; an
-    empty list is returned as such.
+    also for a list with another element, such as an int.
     """
     # A list of texts and floats arrives as text.
     if isinstance(value, str) and value.startswith("["):

@@ -109,13 +109,8 @@ def _settings(
 def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
     """Wait until reliable subscribers have the messages of publishers.
 
-    A message in flight when its publisher is destroyed may be lost. The wait ends after
-    DELIVERY seconds (1 s) for all publishers together.
-
-    Args:
-        node: The node, whose logger gets a warning for each publisher whose subscribers
-            have not acknowledged.
-        publishers: Publishers of the last messages.
+    A message in flight when its publisher is destroyed may be lost. The wait takes
+    DELIVERY (1 s) at most, for all together; a missing acknowledgement is logged.
     """
     end = time.monotonic() + DELIVERY
     for publisher in publishers:
@@ -128,10 +123,7 @@ def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
 
 
 def warn_of_idle(node: Any) -> None:
-    """Log a warning that lists start-up QoS overrides that match no topic of a node.
-
-    To be called once all topics of the node exist. Nothing is logged if all match.
-    """
+    """Log start-up QoS overrides that match no topic; call it once all topics exist."""
     idle = [name for name in node._undeclared() if name.startswith(QOS)]
     if not idle:
         return

@@ -31,23 +31,15 @@ DESTROYED_BY = {
 
 
 class Session:
-    """One configuration of a node and all resources made for it.
+    """One configuration of a RobotNode and all resources made for it.
 
     After `close` none of its callbacks runs, even if one is still queued in the
     executor, in the worker or in `idle`.
 
     Attributes:
-        node: A RobotNode.
         open: Whether the callbacks of this configuration may still run.
         complete: Whether everything is built: the node is configured.
-        active: Whether the node is active.
-        idle: Queue of jobs that are deferred until a message has been answered; `close`
-            discards them.
-        periodic: Periodic jobs.
-
-    Args:
-        node: A RobotNode.
-        is_open: Initial value of `open`.
+        idle: Queue of jobs deferred until a message is answered; `close` discards them.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
@@ -63,12 +55,6 @@ class Session:
         Callbacks of services, subscriptions and timers are wrapped: they do not run
         once the session is closed, and their exceptions are logged and counted. A
         closed service answers with a refusal.
-
-        Args:
-            resource: Publisher, subscription, timer, service or client.
-
-        Raises:
-            TypeError: The resource is of another type.
         """
         kind = next((k for k in DESTROYED_BY if isinstance(resource, k)), None)
         if kind is None:
@@ -86,18 +72,11 @@ class Session:
         return resource
 
     def guarded(self, callback: Callable[..., Any]) -> Any:
-        """Return a wrapped callback: no call once the session is closed, no exceptions.
-
-        The wrapper returns None if it does not call, or if the callback raises; the
-        exception is logged and counted.
-        """
+        """Return a wrapped callback: no call after `close`, and no exceptions."""
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
-        """Register a function, which the next `close` calls without arguments.
-
-        Of several, the last one that was registered is called first.
-        """
+        """Register a function for the next `close`; the last registered comes first."""
         self._closers.append(closer)
 
     def submit(
@@ -107,18 +86,11 @@ class Session:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have the worker prepare a result.
+        """Have the worker prepare a result; see Worker.submit.
 
         Once this session is closed, neither `take` nor `superseded` is called; before,
-        their exceptions are logged and counted.
-
-        Args:
-            kind: A newer job of the same kind, of any session of the node, supersedes
-                an older one.
-            make: Called by the worker; returns the result.
-            take: Called in the thread of the node with the result, or with a DynError
-                if `make` raised.
-            superseded: Called instead of `take` if a newer job came.
+        their exceptions are logged and counted. A newer job of the same kind, of any
+        session of the node, supersedes an older one.
         """
         alive = self.guarded
         self.node.worker.submit(kind, make, alive(take), alive(superseded))
@@ -126,9 +98,9 @@ class Session:
     def close(self) -> None:
         """Release all resources and discard the jobs of `idle`; may be repeated.
 
-        Resources of `keep` and functions of `at_close` form one list: the last
-        registered is destroyed or called first, each once; exceptions are logged and
-        counted. `open`, `complete` and `active` become False before.
+        `open`, `complete` and `active` become False first. Then resources of `keep` and
+        functions of `at_close`, in one list, are destroyed or called once, the last
+        registered first; exceptions are logged and counted.
         """
         self.open = self.complete = self.active = False
         self.idle.waiting.clear()
@@ -138,13 +110,7 @@ class Session:
 
 @dataclass(eq=False)
 class PeriodicJob:
-    """A function that is called periodically.
-
-    Attributes:
-        period: Period [s].
-        call: Called without arguments.
-        due: Time of the next call, time.monotonic() [s].
-    """
+    """A function called every `period` [s]; `due`: next call, time.monotonic() [s]."""
 
     period: float
     call: Callable[[], object]
@@ -155,13 +121,6 @@ class PeriodicJobs:
     """The periodic jobs of a session, served by one timer that is set for the next job.
 
     Executors handle few timers of one clock best, and warn about more.
-
-    Attributes:
-        session: The session that owns the jobs.
-        jobs: The jobs, unsorted.
-
-    Args:
-        session: The session that owns the jobs.
     """
 
     def __init__(self, session: Session) -> None:
@@ -170,12 +129,7 @@ class PeriodicJobs:
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function periodically in steady time, first one period from now.
-
-        Args:
-            period: Period, > 0 [s].
-            job: Called without arguments; its exceptions are logged and counted.
-        """
+        """Call `job` every `period` [s] of steady time, first one period from now."""
         session = self.session
         call = session.guarded(job)
         self.jobs.append(PeriodicJob(period, call, time.monotonic() + period))
@@ -190,10 +144,9 @@ class PeriodicJobs:
     def tick(self) -> None:
         """Call the job with the earliest due time if it is due; set the timer again.
 
-        A job may be called EARLY seconds (0.2 ms) before its time. Calls that were
-        missed are skipped; the next one is then due a period from now. At most one job
-        is called: a message that arrives meanwhile waits for at most one job. Does
-        nothing once the session is closed.
+        A job may be called EARLY (0.2 ms) before its time. Missed calls are skipped;
+        the next one is due a period from now. Only one job is called, so that a message
+        that arrives meanwhile waits for at most one.
         """
         if not self.session.open:
             return

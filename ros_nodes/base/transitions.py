@@ -31,17 +31,12 @@ ANSWERS = {
 def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
     """Create the life-cycle services of a node made without rclpy's own services.
 
-    They are ~/change_state and those of ANSWERS, ~/get_state and the like. The service
-    change_state becomes node.transitions, and the node's state machine is replaced by
-    an AnnouncedStates that wraps it and publishes on ~/transition_event.
+    They are ~/change_state, served by `change` and stored as node.transitions, and
+    those of ANSWERS, ~/get_state and the like. An AnnouncedStates, which publishes on
+    ~/transition_event, wraps and replaces the node's state machine.
 
     The services that rclpy makes hold ten requests while the node is busy and lose the
     others, and send no response if a callback raises.
-
-    Args:
-        node: A LifecycleNode with enable_communication_interface=False.
-        change: Serves change_state; called with request and response, returns the
-            response.
     """
     node.transitions = node.create_service(ChangeState, "~/change_state", change)
     for name, kind in ANSWERS.items():
@@ -53,23 +48,15 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 
 
 def change_state(node: Any, request: Any, response: Any) -> Any:
-    """Return the response to a change_state request, computed by rclpy's callback.
+    """Perform a transition by rclpy's callback; return `response`, filled in.
 
-    The transition is performed; the result is `response`, filled in. The transition
-    must fit the state, see misfit: rclpy up to Jazzy raises an error otherwise.
+    It must fit the state, see misfit: else rclpy up to Jazzy raises an error.
     """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
 
 class AnnouncedStates:
-    """A state machine of rclpy that publishes a TransitionEvent for each transition.
-
-    Other attributes are delegated to the wrapped state machine.
-
-    Args:
-        machine: State machine of a LifecycleNode.
-        publish: Called with each TransitionEvent.
-    """
+    """A state machine of rclpy that publishes a TransitionEvent for each transition."""
 
     def __init__(self, machine: Any, publish: Callable[[Any], object]) -> None:
         self._machine, self._publish = machine, publish
@@ -78,17 +65,11 @@ class AnnouncedStates:
         return getattr(self._machine, name)
 
     def trigger_transition_by_id(self, number: int, announced: bool) -> None:
-        """Perform and announce the transition with an id; `announced` is ignored.
-
-        An invalid id raises the error of rclpy.
-        """
+        """Perform and announce a transition; `announced` is ignored."""
         self._change(self._machine.trigger_transition_by_id, number)
 
     def trigger_transition_by_label(self, label: str, announced: bool) -> None:
-        """Perform and announce the transition with a label; `announced` is ignored.
-
-        An invalid label raises the error of rclpy.
-        """
+        """Perform and announce a transition; `announced` is ignored."""
         self._change(self._machine.trigger_transition_by_label, label)
 
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:
@@ -120,13 +101,7 @@ def reported(transition: Transition) -> Transition:
 
 
 def misfit(requested: Any, machine: Any) -> str | None:
-    """Return why a requested transition is not available in the current state, or None.
-
-    Args:
-        requested: Transition message; its label decides, its id only if the label is
-            empty.
-        machine: State machine of the node.
-    """
+    """Return why a transition is unavailable, or None; without label its id counts."""
     valid = {number: label for number, label, *_ in machine.available_transitions}
     if requested.label in valid.values() or (
         not requested.label and requested.id in valid

@@ -15,15 +15,10 @@ JOIN = 1.0  # longest wait for the end of the thread [s]
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """A job of the worker.
+    """A job of the worker; `make` runs in its thread, the rest in the control thread.
 
-    Attributes:
-        kind: A newer job of the same kind supersedes an older one.
-        make: Called in the worker thread; returns the result.
-        take: Called in the control thread with the result, or with a DynError if
-            `make` raised.
-        superseded: Called in the control thread instead of `take` if a newer job of the
-            kind exists.
+    `take` gets the result, or a DynError if `make` raised; `superseded` is called
+    instead if a newer job of the same `kind` exists.
     """
 
     kind: str
@@ -35,10 +30,8 @@ class Preparation:
 class Worker:
     """One thread that prepares results; `deliver` hands them to the control thread.
 
-    Attributes:
-        ready: Pairs of job and result that wait for `deliver`, oldest first; the result
-            is a DynError if `make` raised, and None if the job was superseded before
-            its `make` began.
+    `ready` has pairs of job and result for `deliver`, oldest first; the result is a
+    DynError if `make` raised, and None if the job was superseded before `make`.
     """
 
     def __init__(
@@ -65,19 +58,10 @@ class Worker:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Queue a job; the first one starts the thread.
+        """Queue a job, see Preparation; the first one starts the thread.
 
-        An older job of the same kind that has not been delivered is superseded:
-        `deliver` calls its `superseded` in place of its `take`, even if its result is
-        ready. After `stop` the job is never processed.
-
-        Args:
-            kind: Kind of the job.
-            make: Called in the worker thread; returns the result.
-            take: Called in the control thread with the result, or with a DynError if
-                `make` raised.
-            superseded: Called in the control thread in place of `take`, without
-                arguments, if a newer job of the kind exists.
+        An older job of the same kind that has not been delivered is superseded, even if
+        its result is ready. After `stop` the job is never processed.
         """
         job = Preparation(kind, make, take, superseded)
         with self._changed:
@@ -93,10 +77,8 @@ class Worker:
     def deliver(self) -> None:
         """Pass the result of each finished job on, in the order of submission.
 
-        `take` is called with it, which is a DynError if `make` raised, or `superseded`
-        if a newer job of the kind exists. To be called in the control thread. An
-        exception of the constructor's `call`, by default that of the job, is raised;
-        later results then wait for the next call.
+        To be called in the control thread. An exception of the constructor's `call`, by
+        default that of the job, is raised; later results then wait for the next call.
         """
         while self.ready:
             job, result = self.ready.popleft()
@@ -106,11 +88,7 @@ class Worker:
                 self._call(job.superseded)
 
     def stop(self) -> None:
-        """End the thread, with a wait of up to JOIN (1 s); discard jobs and results.
-
-        Neither `take` nor `superseded` of the discarded jobs is called, nor of a job
-        that outlasts the wait.
-        """
+        """End the thread (wait: JOIN, 1 s); discard jobs and results without a call."""
         with self._changed:
             self._ended = True
             self._newest.clear()

@@ -24,15 +24,11 @@ class Activation:
     node.transitions.
 
     Attributes:
-        node: A RobotNode.
         refusal: Called with a time, monotonic [s]; returns why the node cannot be
             activated, or None.
         since: Start of the wait, monotonic [s]; None while nothing waits.
         longest: Longest wait [s]; 0 or less: no wait. It is 0 at first.
         failure: Why the last activation failed, or None.
-
-    Args:
-        node, refusal: As the attributes.
     """
 
     def __init__(self, node: Any, refusal: Callable[[float], str | None]) -> None:
@@ -52,13 +48,7 @@ class Activation:
     ) -> Any:
         """Serve a change_state request; return its response, or PENDING.
 
-        PENDING means that an activation waits, and that its response is sent later.
-        While it waits, every other request is refused with success=False.
-
-        Args:
-            request, response: Messages of the service.
-            change: Performs the transition; called with request and response, returns
-                the response.
+        PENDING: an activation waits; its response follows, other requests are refused.
         """
         now, wanted = time.monotonic(), request.transition
         if self.since is not None:
@@ -76,12 +66,7 @@ class Activation:
     def wait(self, complete: Callable[[], Any]) -> bool:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
-        It returns False without a call of `complete` if the node can be activated or
-        `longest` is 0 or less. `failure` is cleared, whether it waits or not.
-
-        Args:
-            complete: Called by `look` to activate the node, once that is possible or
-                `longest` is over; returns the response for a waiting request.
+        `look` later calls `complete`, which returns the response. `failure` is cleared.
         """
         self.failure = None
         now = time.monotonic()
@@ -94,12 +79,7 @@ class Activation:
     def look(self, t: float) -> None:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
-        An activation at the end of the wait fails if the node can still not be
-        activated. The wait is logged, and published on /diagnostics, once a second.
-        Does nothing while no activation waits.
-
-        Args:
-            t: Time, monotonic [s].
+        At its end the activation may still fail. The wait is logged once a second.
         """
         if self.since is None:
             return
@@ -113,34 +93,21 @@ class Activation:
             self.node.diagnose()
 
     def end(self) -> None:
-        """End a wait because the node ends; a waiting request gets success=False.
-
-        Does nothing if nothing waits. `failure` and `longest` stay.
-        """
+        """End a wait because the node ends; a waiting request gets success=False."""
         if self.since is not None:
             self.since = None
             service = self.node.transitions
             self._answer(service.srv_type.Response(success=False))
 
     def refused(self, t: float) -> str | None:
-        """Set `failure` to the reason against an activation at time t; return it.
-
-        None, also in `failure`, if the node can be activated.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Set `failure` to the reason against an activation, or None; return it."""
         self.failure = self.refusal(t)
         return self.failure
 
     def status(self, t: float) -> tuple[bytes, str]:
         """Return level and message for /diagnostics of an inactive node.
 
-        The level is WARN during a wait, with its duration but no reason as message;
-        ERROR after an activation that failed, with `failure`; else OK.
-
-        Args:
-            t: Time, monotonic [s].
+        The level is WARN during a wait, ERROR after an activation that failed, else OK.
         """
         if self.since is not None:
             return WARN, self._doing(t)

@@ -24,15 +24,8 @@ class Report:
     """Conditions of a ComputedTorqueNode, for /diagnostics and the log.
 
     A condition is a warning, a fault or the normal state, as a sentence with a level.
-
-    Attributes:
-        node: The node.
-        states: Number of joint states that were answered.
-        longest: Longest time from the receipt of a state to its effort [s].
-        busy: Sum of the times spent on joint states [s].
-
-    Args:
-        node: The node.
+    `states` counts answered joint states; `longest` and `busy` are the longest and the
+    total time spent on them, from receipt to effort [s].
     """
 
     def __init__(self, node: Any) -> None:
@@ -47,33 +40,20 @@ class Report:
         self._busy_before: deque[tuple[float, float]] = deque()
 
     def answered(self, started: float, ended: float) -> None:
-        """Count an answered joint state; its duration updates `busy` and `longest`.
-
-        Args:
-            started, ended: Start and end of its processing, monotonic [s].
-        """
+        """Count an answered joint state; update `busy` and `longest`; times in [s]."""
         self.states += 1
         self.busy += ended - started
         self.longest = max(self.longest, ended - started)
 
     def refused(self, t: float, reason: str) -> None:
-        """Record a refused joint state for a warning.
-
-        Args:
-            t: Time of receipt, monotonic [s].
-            reason: Sentence for the warning.
-        """
+        """Record a refused joint state for a warning."""
         self._refusals.append((t, reason))
 
     def conditions(self, t: float) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
-        Those of other publishers are up to GRAPH (0.5) seconds old. A function of
-        node.conditions that fails adds none; the exception is logged and counted. Each
-        call records counters and the load, with which later calls compare.
-
-        Args:
-            t: Time, monotonic [s].
+        Those of other publishers are up to GRAPH (0.5) seconds old. Each call records
+        counters and the load, with which later calls compare.
         """
         node = self.node
         if t - self._asked >= GRAPH:
@@ -103,12 +83,7 @@ class Report:
         return places
 
     def see_others(self, t: float, joints: Sequence[str]) -> None:
-        """Record joints of multi_dof_joint_states, which this node does not control.
-
-        Args:
-            t: Time of receipt, monotonic [s].
-            joints: Names of joints.
-        """
+        """Record joints of multi_dof_joint_states, which this node does not control."""
         self._others = t, joints
 
     def _roots(self, t: float) -> list[Condition]:
@@ -178,18 +153,10 @@ class Report:
         return seen
 
     def log_changes(self, t: float) -> bytes:
-        """Log each condition that has begun or ended since the last call.
+        """Log conditions that have begun or ended; return the most severe level.
 
-        It is logged as error, warning or info by its level; an end is info. Left out
-        are those of level OK and of the keys health.QUIET; another level or message of
-        the same key is no change. That states have no stamps is logged once.
-
-        Args:
-            t: Time, monotonic [s].
-
-        Returns:
-            Level of the most severe condition, for /diagnostics: OK, WARN, ERROR or
-                STALE.
+        Left out are those of level OK and of the keys health.QUIET; another level or
+        message of the same key is no change.
         """
         node = self.node
         log = node.get_logger()
@@ -210,15 +177,7 @@ class Report:
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        Level and message are those of all `conditions` together, or for an inactive
-        node those of Activation.status. The keys are "inverse dynamics" (its solver),
-        "engine", "mode", "joint states" (number answered), "longest update [us]",
-        "largest error" (of all joints), "trajectories reached", "efforts discarded",
-        those of further_values, and the counters of the controller. A function that
-        fails adds none, and the exception is logged and counted.
-
-        Args:
-            t: Time, monotonic [s].
+        Level and message are of all `conditions`, or if inactive of Activation.status.
         """
         node, controller = self.node, self.node.controller
         level, message = node.health.summary(self.conditions(t))

@@ -60,16 +60,8 @@ def controller_settings(
 ) -> dict[str, Any]:
     """Return the keyword arguments of Controller.
 
-    Args:
-        value: Returns the value of a parameter by name.
-        joints: Names of the joints.
-        solvers: Returns the solver of a slot: its name, or a Solver with options.
-
-    Raises:
-        SettingError: A parameter by joint has neither no, one nor one number per joint,
-            another setting is not valid, or a solver of a slot is unknown or solves
-            another problem, also of a slot that the mode lacks.
-        DynError: `solvers` refuses the solver or an option.
+    `value` returns a parameter by name; `solvers` the solver of a slot: its name, or a
+    Solver with options.
     """
     mode = control_mode(value("mode"))
     slots = {INVERSE_DYNAMICS: problems.INVERSE_DYNAMICS}
@@ -131,16 +123,7 @@ def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
 
 
 def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
-    """Return a parameter by joint: one number, or one per joint; None if it is empty.
-
-    Args:
-        value: Returns the value of a parameter by name.
-        name: Name of the parameter.
-        count: Number of joints.
-
-    Raises:
-        SettingError: It has neither no, one nor `count` numbers.
-    """
+    """Return a parameter by joint: one number, or `count`; None if it is empty."""
     row = list(value(name))
     if len(row) not in (0, 1, count):
         raise SettingError(
@@ -205,15 +188,7 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
     """Return the names of parameters that are changed from the default but unused.
 
-    A parameter is unused while the feature that it belongs to is off, such as
-    shadow.tolerance without shadow.plugin_name. The list is empty if there is none.
-
-    Args:
-        value: Returns the value of a parameter by name.
-        joints: Names of the joints.
-
-    Raises:
-        SettingError: collision.gain or collision.release is outside its range.
+    Each is of a feature that is off, as shadow.tolerance without shadow.plugin_name.
     """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
@@ -240,15 +215,7 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
 
 
 def shadow(value: Value) -> ShadowSettings | None:
-    """Return the settings of the second solver; None if shadow.plugin_name is empty.
-
-    Args:
-        value: Returns the value of a parameter by name, here of shadow.plugin_name,
-            .engine, .tolerance (absolute and relative) and .stop.
-
-    Raises:
-        SettingError: The tolerance is negative or not finite.
-    """
+    """Return the settings of the second solver; None if shadow.plugin_name is empty."""
     name, engine = value("shadow.plugin_name"), value("shadow.engine")
     if not name:
         return None

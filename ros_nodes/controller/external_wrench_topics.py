@@ -17,25 +17,13 @@ NAMES = [f"{part}_{axis}" for part in ("moment", "force") for axis in "xyz"]
 
 
 class ExternalWrenchTopics:
-    """Publishes the wrench on external_wrench.link, if a link is named.
+    """Publishes the wrench on external_wrench.link; does nothing without a link.
 
     ~/external_wrench (WrenchStamped) is what the environment exerts on the link, at its
     origin and in its axes; ~/external_wrench_covariance (Float64MultiArray) its
     covariance, (6, 6), moments before forces. Both at the rate publish_rate while
     somebody listens. Near singular positions /diagnostics warns: a direction that the
     joints do not feel is zero.
-
-    Attributes:
-        node: The node.
-        wrench: An ExternalWrench; None without a link: then this object does nothing.
-        last: The last WrenchEstimate, or None.
-
-    Args:
-        node: A ComputedTorqueNode that has its controller.
-
-    Raises:
-        SettingError: The link is unknown or does not move, the number of deviations is
-            wrong, or a QoS override is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -63,11 +51,7 @@ class ExternalWrenchTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def estimate(self) -> WrenchEstimate | None:
-        """Return the estimate at the last state, in the axes of the root, or None.
-
-        It is also stored in `last`. None without a link, while inactive, and before the
-        first state; `last` stays then.
-        """
+        """Return the estimate at the last state, root axes, kept in `last`; or None."""
         controller = self.controller
         if self.wrench is None or not self.node.active or controller.q is None:
             return None
@@ -78,9 +62,7 @@ class ExternalWrenchTopics:
     def publish(self) -> None:
         """Publish wrench and covariance in the axes of the link, if anyone listens.
 
-        A subscriber to either topic suffices for both. The stamp is the present time.
-        Nothing is published without an estimate. The estimate is made, and stored in
-        `last`, even if nobody listens.
+        The estimate is made, and stored in `last`, even if nobody listens.
         """
         heard = [one.get_subscription_count() > 0 for one in self.publishers]
         estimate = self.estimate()
@@ -99,10 +81,7 @@ class ExternalWrenchTopics:
         covariances.publish(labelled_array(covariance, NAMES, NAMES))
 
     def conditions(self, _: float) -> list[Condition]:
-        """Return a warning if the last estimate was near a singular position, else [].
-
-        It is [] while inactive and before the first estimate. The argument is not used.
-        """
+        """Return a warning if the last estimate was near a singular position."""
         if self.last is None or not self.last.weak or not self.node.active:
             return []
         assert self.wrench is not None

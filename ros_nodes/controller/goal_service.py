@@ -29,21 +29,14 @@ class GoalService:
     gets code and reason: a rejection carries neither.
 
     Attributes:
-        tracker: Goal tracker of the controller.
-        action: Type of the action, with Result and Feedback; None: there are no goals
-            of clients.
-        wall: Returns the node's time, to which stamps refer [s].
-        now: Returns the controller's time [s].
+        action: Type of the action; None: there are no goals of clients.
+        wall, now: Return the node's time, to which stamps refer, and the controller's
+            [s].
         settings: Returns the arguments partial, method and moving_end of
             goal_trajectory.
-        finish: Sends a result: finish(handle, result).
         prepare: Calls its first argument, possibly in another thread, then its second
-            argument in the controller's thread, with the result or with a DynError.
+            in the controller's thread, with the result or with a DynError.
         refusal: Returns why no goal can be followed now, or None.
-        log: Called with each outcome, and with whether it belongs to a client's goal.
-        counters: Number of clients' goals by final state, with the keys "goal
-            succeeded", "goal aborted" and "goal canceled".
-        handles: Handles of the active goals, by identifier.
         canceled: Identifiers of goals canceled while they were being checked.
         ending: Outcomes whose results are still to be sent.
     """
@@ -67,12 +60,7 @@ class GoalService:
     def accept(self, handle: Any) -> None:
         """Begin to check a goal, which is then followed or aborted with a reason.
 
-        The handle is marked as executing; an exception of that is raised. Any later
-        exception aborts the goal, and is not raised. `prepare` decides whether the
-        check is over when this returns.
-
-        Args:
-            handle: Goal handle of the action server.
+        An exception of marking the handle as executing is raised; later ones abort.
         """
         goal, request = key(handle), handle.request
         self.handles[goal] = handle
@@ -92,12 +80,7 @@ class GoalService:
     def cancel(self, handle: Any) -> bool:
         """Cancel a goal; return whether it is known. The outcome is delivered later.
 
-        If its trajectory runs, the reference brakes. A trajectory that has not begun is
-        dropped. A goal that is still being checked is recorded in `canceled`, and not
-        followed.
-
-        Args:
-            handle: Goal handle of the action server.
+        If its trajectory runs, the reference brakes.
         """
         goal = key(handle)
         if goal not in self.handles:
@@ -107,15 +90,9 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Check all goals in a cycle of the controller; collect outcomes in `ending`.
+        """Check all goals in a cycle at time t [s]; append outcomes to `ending`.
 
-        The goal tracker advances: a violated tolerance or a stale command makes the
-        robot brake and hold. The outcomes of goals that end are appended to `ending`;
-        `deliver` sends their results.
-
-        Args:
-            t: Time of receipt of the state, or of a check without a state, monotonic
-                [s].
+        A violated tolerance or a stale command makes the robot brake and hold.
         """
         self.ending += self.tracker.advance(t)
 
@@ -132,12 +109,7 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        Goals that have ended before keep their outcome; the code of the others is
-        INVALID_GOAL. The robot's reference brakes if the trajectory of a goal runs or
-        waits. A canceled goal that `deliver` would postpone is aborted, too.
-
-        Args:
-            reason: Sentence for the clients.
+        Goals that have ended before keep their outcome.
         """
         self.ending += self.tracker.end_all(reason)
         self.deliver()
@@ -145,13 +117,7 @@ class GoalService:
             self._abort(goal, GoalError(reason))
 
     def report(self, stamp: Any) -> None:
-        """Publish the feedback of each client's goal that is followed.
-
-        Goals that are still being checked, or without a state, have no feedback.
-
-        Args:
-            stamp: Time of the header, a message.
-        """
+        """Publish the feedback of each client's goal that is followed."""
         joints = self.tracker.tolerances.joints
         for goal, handle in list(self.handles.items()):
             feedback = self.tracker.feedback(goal)

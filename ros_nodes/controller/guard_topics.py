@@ -22,12 +22,7 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
     """Return the number of publishers of a topic, not counting guards.
 
     A guard is a node with the name of the guard's executable; it only sends while the
-    controller does not. A publisher of a node that is not discovered yet does not
-    count either. A single publisher always counts.
-
-    Args:
-        node: The node that asks.
-        topic: Name of the topic, not yet resolved.
+    controller does not. A single publisher always counts.
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))
@@ -40,21 +35,10 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 class GuardLatch:
     """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
 
-    It receives the beats (periodic status messages) of each guard in its namespace. A
-    node without a guard is not affected, unless `require_guard` is set; its activation
-    then waits for a guard for up to guard_wait. The constructor adds the subscription,
-    a periodic check, conditions and further values to the node, and sets the limits of
-    node.guard_link and node.activation from the parameters; the stop becomes an
-    observer of the controller with the first beat, or at once if a guard is required or
-    known already.
-
-    Attributes:
-        node: The node.
-        link: The node's GuardLink.
-        stop: A GuardStop, which is also node.guard_stop.
-
-    Args:
-        node: A ComputedTorqueNode with its controller.
+    It receives the beats (periodic status messages) of each guard in its namespace.
+    Without a guard the node is not affected, unless `require_guard` is set; its
+    activation then waits for one for up to guard_wait. `stop`, also node.guard_stop,
+    becomes an observer with the first beat, or at once if a guard is required or known.
     """
 
     def __init__(self, node: Any) -> None:

@@ -22,19 +22,7 @@ class ModeTopics:
 
     The constructor subscribes to ~/TOPIC for each topic of the mode, or to the topic
     that its parameter names, as best effort: of a stream the newest message counts. A
-    message that the law refuses is counted and logged, and a WARN in /diagnostics for a
-    second.
-
-    Attributes:
-        node: The node.
-        subscriptions: Subscriptions by the name of the topic.
-
-    Args:
-        node: A ComputedTorqueNode that has its controller.
-
-    Raises:
-        SettingError: A topic has messages that no node reads, or a QoS override is not
-            valid.
+    message that the law refuses is counted and logged, and a WARN for a second.
     """
 
     def __init__(self, node: Any) -> None:
@@ -64,12 +52,7 @@ class ModeTopics:
         """Pass a message to the controller, or refuse it: it is counted and logged.
 
         While the node is inactive, a message of a topic ~/TOPIC is refused, and one of
-        a topic that a parameter names is ignored. A message that the controller refuses
-        is also a warning of `conditions` for a second.
-
-        Args:
-            topic: Topic of the mode.
-            message: Message of its type.
+        a topic that a parameter names is ignored.
         """
         node, t = self.node, time.monotonic()
         if not node.active:
@@ -86,13 +69,7 @@ class ModeTopics:
             node.refuse(f"{topic.name} refused", str(error))
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return a warning with the reason of the controller's last refusal.
-
-        The topic is not named. [] if there is no refusal, or it is more than 1 s old.
-
-        Args:
-            t: Time, monotonic [s].
-        """
+        """Return a warning with the controller's last refusal, for 1 s; else []."""
         if self._refused is None or t - self._refused[0] > WINDOW:
             return []
         return [Condition(WARN, "targets", f"messages refused: {self._refused[1]}")]

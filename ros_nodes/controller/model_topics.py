@@ -46,18 +46,7 @@ class ModelTopics:
     three are not there. Arrays are row by row; the label of a dimension lists the names
     of its entries, separated by commas. The payload counts; friction and springs do
     not. Programs are built and called in the worker thread of the node, and only for
-    topics that have subscribers.
-
-    Attributes:
-        node: The node.
-        publishers: Publishers by topic; empty if the rate is 0.
-
-    Args:
-        node: A ComputedTorqueNode that has its controller.
-
-    Raises:
-        SettingError: The robot has no link model_topics.frame, or a QoS override is not
-            valid.
+    topics that have subscribers. `publishers` is empty if the rate is 0.
     """
 
     def __init__(self, node: Any) -> None:
@@ -100,10 +89,7 @@ class ModelTopics:
         return offered
 
     def look(self) -> None:
-        """Submit the topics with subscribers to the worker, unless it is busy.
-
-        Does nothing while inactive or before the first state.
-        """
+        """Submit the topics with subscribers to the worker, unless it is busy."""
         node, controller = self.node, self._controller
         if self._busy or not self._session.active or controller.q is None:
             return
@@ -205,11 +191,6 @@ def labelled_array(values: Any, *labels: Sequence[str]) -> Float64MultiArray:
     """Return an array as Float64MultiArray, row by row, with a label for each axis.
 
     A label has the names of the entries along the axis, separated by commas.
-
-    Args:
-        values: Array.
-        labels: Names of the entries along each axis, as many as it has entries (not
-            checked).
     """
     flat, size = np.asarray(values, float).ravel(), 1
     dimensions = []

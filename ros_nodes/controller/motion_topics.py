@@ -14,20 +14,7 @@ class MotionTopics:
 
     Each is a JointState of all controlled joints: position and velocity of the
     reference; as position, the error reference - position [rad | m], as in the feedback
-    of goals; as effort, the estimated external efforts [N·m | N]. The constructor
-    starts to publish at the rate publish_rate.
-
-    Attributes:
-        node: A ComputedTorqueNode that has its controller.
-        references, errors, externals: Publishers; externals is None without detector,
-            that is with neither a collision threshold nor external_wrench.link.
-        messages: The messages for the three topics, in this order.
-
-    Args:
-        node: A ComputedTorqueNode that has its controller.
-
-    Raises:
-        SettingError: A QoS override of a topic is not valid.
+    of goals; as effort, the estimated external efforts [N·m | N].
     """
 
     def __init__(self, node: Any) -> None:
@@ -48,10 +35,7 @@ class MotionTopics:
         return JointState(name=list(self.node.controller.model.joint_names))
 
     def publish(self) -> None:
-        """Publish all topics; does nothing while inactive or before the first state.
-
-        The external efforts are 0 at first and after a restart of their estimate.
-        """
+        """Publish all topics; does nothing while inactive or before the first state."""
         node, controller = self.node, self.node.controller
         if not node.active or controller.reference is None:
             return

@@ -18,27 +18,11 @@ class Carrier(Protocol):
     """An object that carries a payload: a simulated robot, or a controller."""
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload from now on; None: no payload.
-
-        Raises:
-            SettingError: The payload cannot be carried.
-        """
+        """Carry a payload from now on; None: no payload. A SettingError refuses it."""
 
 
 def serve_payload(node: RobotNode, carrier: Carrier) -> None:
-    """Attach the payload of a node's parameters, now and after each change.
-
-    The PayloadService becomes node.live["payload"]. If payload.link is set, the service
-    ~/attach_payload is created.
-
-    Args:
-        node: Node with the payload's parameters.
-        carrier: The robot or controller that carries the payload.
-
-    Raises:
-        SettingError: The parameters describe no valid payload, or the carrier refuses
-            it.
-    """
+    """Attach the payload of a node's parameters, now and after each change."""
     service = PayloadService(node, carrier)
     service.change({})
     node.live["payload"] = service
@@ -51,27 +35,15 @@ class PayloadService:
 
     The service ~/attach_payload (SetBool) attaches or removes it. Mass, centre of mass
     and inertia are parameters, since no service type of std_srvs has numbers.
-
-    Args:
-        node: Node with the payload's parameters.
-        carrier: The robot or controller that carries the payload.
     """
 
     def __init__(self, node: RobotNode, carrier: Carrier) -> None:
         self.node, self.carrier = node, carrier
 
     def check(self, values: dict[str, Any]) -> Payload | None:
-        """Return the payload after a change of parameters, or None for no payload.
+        """Return the payload after a change of parameters, by name; attach nothing.
 
-        Nothing is attached. There is no payload if payload.mass is 0 or
-        payload.attached is false.
-
-        Args:
-            values: New values by parameter name; other parameters keep their values.
-
-        Raises:
-            SettingError: The body is not valid, it has mass and payload.link is empty,
-                or the carrier is a controller whose efforts cannot carry it.
+        None: payload.mass is 0 or payload.attached is false. SettingError: refused.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
@@ -81,27 +53,16 @@ class PayloadService:
         return made
 
     def change(self, values: dict[str, Any]) -> None:
-        """Attach the payload that results from a change of parameters.
+        """Attach the payload that results from a change of parameters, by name.
 
-        Args:
-            values: New values by parameter name; nothing happens if none begins with
-                "payload.". An empty mapping attaches the payload of the present
-                parameters.
-
-        Raises:
-            SettingError: The payload is not valid, or the carrier refuses it; the
-                present one stays attached.
+        An empty mapping attaches that of the present parameters. After a SettingError
+        the present one stays attached.
         """
         if not values or any(name.startswith("payload.") for name in values):
             self.carrier.attach(self.check(values))
 
     def on_attach(self, request: Any, response: Any) -> Any:
-        """Serve ~/attach_payload: set the parameter payload.attached to request.data.
-
-        Returns `response`, filled in: success is False, with the reason, if the
-        parameter is refused; else the message says which mass the link carries, that
-        payload.mass is 0 and has to be set, or that the link is empty.
-        """
+        """Serve ~/attach_payload: set the parameter payload.attached, or refuse."""
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]
         response.success, mass = result.successful, self.node.value("payload.mass")

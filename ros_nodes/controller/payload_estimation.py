@@ -38,27 +38,15 @@ class PayloadWatch:
     It processes each state after its effort has been sent, and changes no effort. While
     the controller does not drive the robot, or a joint is at its limit, the estimate is
     not updated. A force-torque sensor on wrench_topic takes the place of efforts. The
-    constructor declares nothing; it adds itself to after_answers, conditions and
-    further_values of the node, and publishes ~/payload and ~/payload_deviation at the
-    rate publish_rate.
+    constructor adds itself to after_answers, conditions and further_values of the node,
+    and publishes ~/payload and ~/payload_deviation at the rate publish_rate.
 
     Attributes:
-        node: A ComputedTorqueNode that has its controller.
-        controller: The controller, of n joints.
-        estimator: A PayloadEstimator; None without a solver: then this object does
-            nothing.
+        estimator: None without a solver: then this object does nothing.
         measured: Whether efforts of joint_states are used, else sent efforts; absent
             without a solver.
         reading: Last wrench of the sensor, (6,), [moment; force], and the time of its
             receipt, monotonic [s]; None before the first.
-
-    Args:
-        node: A ComputedTorqueNode that has its controller.
-
-    Raises:
-        SettingError: payload.link is empty, wrench_topic is set without sensor_link,
-            the chosen efforts contain no weight, or a QoS override is not valid.
-        DynError: The solver or a setting of the estimator is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -119,12 +107,7 @@ class PayloadWatch:
     def take(self, message: WrenchStamped) -> None:
         """Store a reading of the sensor; refuse (count and log) an invalid one.
 
-        Refused are another frame, a number that is not finite, and a stamp too far from
-        now.
-
-        Args:
-            message: Its frame_id is sensor_link, or empty; its stamp is zero, or at
-                most max_state_age from the present time (any, if that is 0).
+        Its frame_id must be sensor_link or empty, its stamp not too far from now.
         """
         numbers, frame, stamp = read_target("geometry_msgs/WrenchStamped", message)
         node, link, wrench = self.node, self.node.value(SENSOR), np.array(numbers)
@@ -158,14 +141,9 @@ class PayloadWatch:
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
         """Update the estimate with a joint state; only if there is an estimator.
 
-        If no effort is known, none answers this state, or the robot is not driven by
-        efforts alone, the estimate is kept, and the next state begins a new period.
-
-        Args:
-            message: The joint state.
-            tau: Effort that answers it, (n,) [N·m | N]; None: none was sent. With sent
-                efforts, the state is paired with the effort of the previous state,
-                which acted until now.
+        `tau` (n,) [N·m | N] answers it; None: none was sent. A state is paired with the
+        sent effort of the previous one, which acted until now. Without an effort, or if
+        the robot is not driven by efforts alone, the next state begins a new period.
         """
         controller, estimator = self.controller, self.estimator
         assert estimator is not None
@@ -208,10 +186,8 @@ class PayloadWatch:
     def publish(self) -> None:
         """Publish the estimate on ~/payload and its standard deviations.
 
-        The latter have the same message type, on ~/payload_deviation. Does nothing
-        while inactive or without an estimate. The estimate is logged once the deviation
-        of the mass is below 1 % of it (of 0.5 kg, if the mass is less) and changes are
-        not frequent, and again after a change of the payload.
+        The estimate is logged once the deviation of the mass is below 1 % of it (of 0.5
+        kg, if it is less) and changes are not frequent, and again after a change.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
@@ -235,12 +211,7 @@ class PayloadWatch:
             topic.publish(inertia_message(stamp, link, *row))
 
     def values(self) -> dict[str, Any]:
-        """Return the estimate in words and its statistics by name, for /diagnostics.
-
-        The keys are "payload estimate", which alone is there before an estimate, as
-        "none yet", and "payload estimate: " with mismatch, outliers and changes. Called
-        only if there is an estimator.
-        """
+        """Return the estimate in words and its statistics by name, for /diagnostics."""
         assert self.estimator is not None
         estimate = self.estimator.estimate
         if estimate is None:
@@ -255,11 +226,7 @@ class PayloadWatch:
     def conditions(self, t: float) -> list[Condition]:
         """Return the warnings on the estimate; empty if there are none.
 
-        Causes are missing efforts, errors far above the assumed noise, and frequent
-        changes. Called only if there is an estimator.
-
-        Args:
-            t: Not used.
+        Causes: missing efforts, errors far above the assumed noise, frequent changes.
         """
         assert self.estimator is not None
         seen, mismatch = [], float(self.estimator.mismatch)
@@ -294,12 +261,8 @@ def inertia_message(
 ) -> InertiaStamped:
     """Return the message of an inertia, or of its standard deviations.
 
-    Args:
-        stamp: Time of the header, a message.
-        link: Link in whose frame com and inertia are.
-        mass: Mass [kg].
-        com: Centre of mass, 3 [m]; NaN if there is no mass.
-        inertia: Inertia about com, xx xy xz yy yz zz [kg·m²]; NaN if there is no mass.
+    mass [kg], com (3,) [m], inertia about com, xx xy xz yy yz zz [kg·m²], in the frame
+    of the link; the last two are NaN if there is no mass.
     """
     message = InertiaStamped()
     message.header.stamp, message.header.frame_id = stamp, link
@@ -314,9 +277,7 @@ def inertia_message(
 def in_words(estimate: PayloadEstimate) -> str:
     """Return a description of an estimate: mass, and centre of mass if significant.
 
-    Both have their standard deviations. The centre of mass is significant if the mass
-    exceeds two standard deviations. A mass of 0 or less adds "nothing is carried"; else
-    an inertia that no body can have adds "its inertia is not known yet".
+    It is significant if the mass exceeds two standard deviations.
     """
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"

@@ -22,14 +22,13 @@ ROW = 3  # consecutive slow answers before a rest: single ones include other wor
 
 
 class ReadState(NamedTuple):
-    """A state of all controlled joints.
+    """A state of all controlled joints, in their order.
 
     Attributes:
         message: The JointState message; for merged parts, the message made of them.
-        q, qd: Position (n,) [rad | m] and velocity (n,) [rad/s | m/s] in the order of
-            the controlled joints; qd is None if there is none.
+        q, qd: Position (n,) [rad | m] and velocity (n,) [rad/s | m/s]; qd may be None.
         stamp: Time stamp [s]; None if it is zero.
-        t: Time of receipt, monotonic [s]; of merged parts, the oldest time of receipt.
+        t: Time of receipt, monotonic [s]; of merged parts, the oldest.
     """
 
     message: JointState
@@ -43,8 +42,6 @@ class StateInput:
     """Reads joint states in the order of the controlled joints.
 
     Attributes:
-        joints: Controlled joints.
-        reader: Reader of messages that have all controlled joints.
         sources: Joint names of recent messages, by which publishers are distinguished.
         merger: Merges parts; None: parts are refused.
         latest: Time of receipt [s] and last message, by its names.
@@ -70,21 +67,14 @@ class StateInput:
         If answers take longer than the period of the states, a state is always waiting,
         and services would wait behind more and more of them. So `answered` begins a
         rest, and states are skipped until it ends; never where there is a `merger`.
-
-        Args:
-            t: Time, monotonic [s].
         """
         return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
         """Record the duration of an answer; after ROW slow ones in a row a rest begins.
 
-        ROW is 3; each further slow answer begins a new rest. During a rest `rests` is
-        True. An answer is slow above SLOW (1 ms); the rest lasts REST (0.2) times the
-        duration of the last answer.
-
-        Args:
-            started, ended: Start and end of the answer, monotonic [s].
+        Each further slow answer begins a new one. An answer is slow above SLOW (1 ms);
+        the rest lasts REST (0.2) times the duration of the last answer.
         """
         took = ended - started
         self._slow = self._slow + 1 if took > SLOW else 0
@@ -97,21 +87,10 @@ class StateInput:
             self.merger.restart()
 
     def read(self, t: float, message: JointState) -> ReadState | None:
-        """Return the state of a message, or None if there is none (yet).
+        """Return the state of a message received at t [s], or None (yet).
 
-        It is None if the message has only other joints, or a part of the joints whose
-        other parts are still missing.
-
-        Args:
-            t: Time of receipt, monotonic [s].
-            message: A JointState.
-
-        Raises:
-            MissingJoint: The message has no names, a joint more than once, or only a
-                part of the joints and parts are not merged.
-            DynError: The message is invalid otherwise, a part has a joint more than
-                once, or earlier parts are too far from it in time: they are dropped,
-                and this one is kept.
+        It is None for other joints only, and for a part whose other parts are missing.
+        A DynError on parts too far apart in time drops the earlier ones.
         """
         names = tuple(message.name)
         if len(self.latest) > MOST_NAMES:  # a publisher that permutes its names
@@ -140,13 +119,7 @@ class StateInput:
         return ReadState(message, *self.reader.read(message), stamp, t)
 
     def conditions(self, t: float, robot_seen: bool) -> list[Condition]:
-        """Return a warning if states arrive, but only of other joints; else [].
-
-        Args:
-            t: Time, monotonic [s].
-            robot_seen: Whether states of the controlled joints arrive; then there is no
-                warning.
-        """
+        """Return a warning if only states of other joints arrive; else []."""
         others = self.sources.recent(t, NONE)
         if robot_seen or not others:
             return []
@@ -161,15 +134,9 @@ class StateInput:
     ) -> list[Condition]:
         """Return a warning if joints are not where the model has them; else [].
 
-        It names the farthest joint. Messages of the last second are compared, without
-        numbers that are not finite. The distance is taken without whole turns, also of
-        sliding joints (2 pi m).
-
-        Args:
-            t: Time, monotonic [s].
-            places: Positions by name in the model: of locked joints, and of followers
-                [rad | m].
-            far: Largest distance [rad | m].
+        `places` are positions by name in the model: of locked joints, and of followers
+        [rad | m]. The distance, at most `far`, is without whole turns, also of sliding
+        joints (2 pi m).
         """
         worst: tuple[float, str, float] | None = None
         for seen, message in self.latest.values() if places else ():
@@ -193,13 +160,7 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return the difference in time below which parts are merged: state_timeout [s].
-
-    None if merge_joint_states is false: parts are refused.
-
-    Args:
-        node: Node with the parameters state_timeout and merge_joint_states.
-    """
+    """Return state_timeout [s], below which parts are merged; None: never."""
     timeout: float = node.value("state_timeout")
     return timeout if node.value("merge_joint_states") else None
 

@@ -39,25 +39,16 @@ VIOLATIONS = (GoalCode.PATH_TOLERANCE_VIOLATED, GoalCode.GOAL_TOLERANCE_VIOLATED
 class CycleActionServer(ActionServer):
     """An action server whose goals are advanced by control cycles, not by a coroutine.
 
-    Goals are marked as executing at once; a task that waits for the end of a goal would
-    be polled in each cycle of the executor.
+    The executor would poll a task that waits for the end of a goal in each cycle.
     """
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Run `execute_callback`, which ends a goal, in the executor; None: do nothing.
-
-        rclpy calls it with None when a goal starts. goal_handle: Handle of the goal.
-        """
+        """Run `execute_callback`, which ends a goal, in the executor, unless None."""
         if execute_callback is not None:
             super().notify_execute(goal_handle, execute_callback)
 
     def send_result(self, goal_handle: Any, result: Any) -> None:
-        """Send the result of a goal that has ended.
-
-        Args:
-            goal_handle: Handle of the goal, already in its final state.
-            result: Result message.
-        """
+        """Send the result of a goal; its handle is already in its final state."""
         self.notify_execute(goal_handle, lambda _: result)
 
 
@@ -75,13 +66,7 @@ def action_type() -> Any:
 def make_server(node: Any, action: Any) -> CycleActionServer:
     """Return a server of ~/follow_joint_trajectory, which passes goals to node.goals.
 
-    It accepts every goal; one that cannot be followed is aborted with the reason. The
-    cancellation of an unknown goal is rejected. Queues are deep: the client of a lost
-    request would wait forever.
-
-    Args:
-        node: A ComputedTorqueNode.
-        action: Type of the action, see action_type.
+    Queues are deep: the client of a lost request would wait forever.
     """
     attempt = node.callbacks.attempt
 
@@ -110,25 +95,9 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
 class TrajectoryGoals:
     """Goals of a ComputedTorqueNode, from topic and action; an extension of the node.
 
-    As an observer of the controller it is called in each cycle. The action server
-    exists as long as the node, so that goals from before a clean-up get their results.
-    The constructor declares the constraints, sets node.goals to this object, and makes
-    node.action_server if there is none yet and control_msgs can be loaded.
-
-    Attributes:
-        node: The node.
-        controller: Its controller.
-        joints: Names of the controlled joints.
-        tracker: GoalTracker of the controller.
-        service: GoalService of the goals.
-
-    Args:
-        node: A ComputedTorqueNode with its controller.
-
-    Raises:
-        SettingError: cmd_timeout is not valid for constraints.goal_time.
-        ModelError: A constraint of a joint is not valid or of the wrong type.
-        ParameterException: rclpy refuses a constraint of a joint.
+    The action server exists as long as the node, so that goals from before a clean-up
+    get their results. The constructor declares the constraints, sets node.goals, and
+    makes node.action_server if there is none yet and control_msgs can be loaded.
     """
 
     def __init__(self, node: Any) -> None:
@@ -177,12 +146,7 @@ class TrajectoryGoals:
     ) -> str | None:
         """Advance the goals by a cycle; an observer of the controller.
 
-        A tolerance that is violated, or a command that is too old, makes the robot
-        brake and hold. Goals that end are collected for `deliver`. The arguments are
-        ignored; the time is controller.seen.
-
-        Returns:
-            None, always.
+        The arguments are ignored; the time is controller.seen.
         """
         self.service.observe(self.controller.seen)
         return None
@@ -202,11 +166,7 @@ class TrajectoryGoals:
             self.service.report(self.node.get_clock().now().to_msg())
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal and send the results.
-
-        Args:
-            reason: Sentence for the clients.
-        """
+        """Abort every goal with a reason for the clients; send the results."""
         self.service.end_all(reason)
 
     # ---- trajectories
@@ -214,15 +174,7 @@ class TrajectoryGoals:
     def trajectory(self, wire: Any, **settings: Any) -> Trajectory:
         """Return the checked trajectory of a message of the topic; in any thread.
 
-        With allow_partial_joints_goal, joints that the message lacks keep their
-        positions; else the message must have all joints.
-
-        Args:
-            wire: A WireTrajectory.
-            settings: Further arguments of make_trajectory: method and moving_end.
-
-        Raises:
-            DynError: The trajectory is not valid.
+        With allow_partial_joints_goal, joints not in the message keep their positions.
         """
         if not self.node.value("allow_partial_joints_goal"):
             arrays, effort = wire.arrays, wire.efforts
@@ -234,12 +186,7 @@ class TrajectoryGoals:
     def follow(self, trajectory: Trajectory, start: float) -> None:
         """Follow a trajectory of the topic, checked against the present constraints.
 
-        Args:
-            trajectory: The trajectory.
-            start: Time of its time zero, as node.reference_time [s].
-
-        Raises:
-            GoalError: The controller refuses the trajectory now.
+        `start` is its time zero, as node.reference_time [s]. A GoalError refuses it.
         """
         chosen = tolerances(self.joints, self.node.value)
         self.tracker.accept(trajectory, trajectory, start, chosen)

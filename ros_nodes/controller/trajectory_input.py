@@ -23,17 +23,6 @@ class TrajectoryInput:
     The topic is ~/joint_trajectory. The subscription is reliable, unless a parameter
     says otherwise: a long message whose fragments are not sent again would often be
     lost. Best-effort publishers are then not received; Report warns of them.
-
-    Attributes:
-        node: The node.
-        topic_name: Full name of the topic.
-        hears_all: Whether best-effort publishers are received, too.
-
-    Args:
-        node: The node.
-
-    Raises:
-        SettingError: A QoS override of the topic is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -45,14 +34,9 @@ class TrajectoryInput:
         self.hears_all = heard.qos_profile.reliability != ReliabilityPolicy.RELIABLE
 
     def on_message(self, message: bytes) -> None:
-        """Have a serialized trajectory converted in the worker, and then follow it.
+        """Have a serialized trajectory (CDR) converted in the worker, and follow it.
 
-        Returns at once. The trajectory is refused, which is counted and logged, if the
-        node is inactive, if the mode follows none, if it is not valid, if it cannot be
-        followed, if a newer one has come, or if the controller has stopped meanwhile.
-
-        Args:
-            message: JointTrajectory in CDR.
+        It is refused also if a newer one has come, or the controller has stopped.
         """
         node = self.node
         reason = node.goals.service.refusal()
@@ -92,11 +76,9 @@ class TrajectoryInput:
     ) -> None:
         """Have a trajectory converted and checked in the worker; return at once.
 
-        Args:
-            read: Returns the trajectory as arrays; called in the worker's thread.
-            done: Called later in the executor's thread with the Trajectory, or with a
-                DynError: it is invalid, a newer one has come, or the controller was
-                stopped or reset meanwhile. Not called once the node is cleaned up.
+        `read` is called in the worker's thread, `done` later in the executor's with the
+        Trajectory, or with a DynError: it is invalid, a newer one has come, or the
+        controller was stopped or reset meanwhile. No call once the node is cleaned up.
         """
         node, controller = self.node, self.node.controller
         ticket = controller.safety.gate.ticket()
@@ -125,16 +107,8 @@ class TrajectoryInput:
     def follow(self, trajectory: Trajectory, stamp: float | None) -> float:
         """Follow a trajectory from a time on; return the time until then [s].
 
-        The result is 0 without a stamp, and negative if the trajectory has already
-        begun.
-
-        Args:
-            trajectory: Result of `prepare` or of controller.make_trajectory.
-            stamp: ROS time of its time zero [s]; None: now.
-
-        Raises:
-            TrajectoryError: It has already ended, or the controller refuses it now, see
-                Controller.follow.
+        `stamp` is the ROS time of its time zero [s]; None: now. The result is negative
+        if it has already begun.
         """
         node, wait = self.node, 0.0
         if stamp is not None:

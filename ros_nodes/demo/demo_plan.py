@@ -16,12 +16,8 @@ GAINS = (400.0, 40.0)
 class Outcome:
     """Recorded results of a demo run.
 
-    Attributes:
-        names: Names of the n joints.
-        t: Times of the samples, (samples,) [s].
-        q, q_ref: Positions and references, (samples, n) [rad | m].
-        facts: Lines to print, by title: rates, latency, solvers.
-        followed: Whether each motion was followed to its end.
+    `t` (samples,) [s]; `q`, `q_ref` (samples, n) [rad | m]. `facts` are lines to print,
+    by title: rates, latency, solvers. `followed`: whether each motion reached its end.
     """
 
     names: tuple[str, ...]
@@ -35,7 +31,6 @@ class Outcome:
         """Return the largest tracking error by joint, (n,) [rad | m].
 
         NaN samples are ignored; the error is NaN for a joint without other samples.
-        Raises ValueError if there is no sample at all.
         """
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 
@@ -44,10 +39,7 @@ class Outcome:
 class Waypoints:
     """Start and waypoints of a motion, with zero velocity at each.
 
-    Attributes:
-        start: Initial position of the simulated arm, (nv,) [rad | m].
-        times: Time of each waypoint from the start, (waypoints,) [s].
-        positions: Positions, (waypoints, nv) [rad | m].
+    `start` (nv,) and `positions` (waypoints, nv) [rad | m]; `times` (waypoints,) [s].
     """
 
     start: np.ndarray
@@ -58,12 +50,7 @@ class Waypoints:
 def range_near_zero(model: dyn.Model, most: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ranges of the joints cut to [-most, most], (nv,) each [rad | m].
 
-    The result is finite lower and upper ends. A range beyond [-most, most] is not cut;
-    a missing limit of it is taken 2 from the other one.
-
-    Args:
-        model: Robot whose joints have one coordinate each.
-        most: Largest absolute value, above 0 [rad | m].
+    A range beyond it is not cut; a missing limit of it is taken 2 from the other one.
     """
     low, high = np.maximum(model.lower, -most), np.minimum(model.upper, most)
     bad = high < low
@@ -76,16 +63,9 @@ def range_near_zero(model: dyn.Model, most: float) -> tuple[np.ndarray, np.ndarr
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion of all joints, or of the active ones of a robot with loops.
 
-    It has three waypoints at 30 %, 70 % and 100 % of the duration, with positions of
-    all joints, (3, nv); the last one is the start. All joints keep to their limits of
-    position, and all but passive joints to those of velocity.
-
-    Args:
-        model: Robot whose joints have one coordinate each.
-        duration: Duration of the motion [s].
-
-    Raises:
-        InfeasibleError: Loops of the robot cannot be closed within the limits.
+    It has three waypoints at 30 %, 70 % and 100 % of the duration [s]; the last is the
+    start. All joints keep to their limits of position, and all but passive joints to
+    those of velocity. InfeasibleError: loops cannot be closed within the limits.
     """
     low, high = range_near_zero(model, 1.5)
     middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)

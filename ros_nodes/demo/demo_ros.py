@@ -109,10 +109,7 @@ def _parameters(
 
 
 def said(processes: Processes) -> str:
-    """Return the last warning or error in the controller's log, for error messages.
-
-    A sentence says so if there is none.
-    """
+    """Return the last warning or error in the controller's log, for error messages."""
     (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
     for line in reversed(lines):
         if "[WARN]" in line or "[ERROR]" in line:
@@ -121,11 +118,7 @@ def said(processes: Processes) -> str:
 
 
 def followed(reached: int, sent: int, processes: Processes) -> str:
-    """Return a phrase on how many of the sent motions were followed to their end.
-
-    It has the last warning of the controller if not all were. reached, sent: Numbers of
-    motions; processes: The nodes.
-    """
+    """Return a phrase on how many motions were followed, else with the last warning."""
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
 
@@ -134,12 +127,7 @@ def followed(reached: int, sent: int, processes: Processes) -> str:
 class Usage:
     """Resources that a process uses.
 
-    Attributes:
-        name: Name of the process.
-        t: Time of the measurement, monotonic [s].
-        seconds: Processor time so far [s].
-        memory: Resident memory [byte].
-        threads: Number of threads.
+    `t`: monotonic [s]; `seconds`: processor time so far [s]; `memory`: resident [byte].
     """
 
     name: str
@@ -150,11 +138,7 @@ class Usage:
 
     @classmethod
     def of(cls, process: Process) -> Usage:
-        """Return the present resource usage of a process.
-
-        Raises:
-            OSError: The process has ended and was waited for, or there is no /proc.
-        """
+        """Return the present resource usage of a process, from /proc."""
         with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
             # proc(5): the name in brackets, field 2, may contain spaces.
             fields = file.read().rpartition(")")[2].split()
@@ -168,11 +152,7 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return the change up to a later measurement as a sentence.
-
-        It has the share of a core, memory and number of threads. The measurements must
-        be at different times.
-        """
+        """Return the later use as a sentence: share of a core, memory, threads."""
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
@@ -190,12 +170,7 @@ def check_running(processes: Processes) -> None:
 
 
 def usage_of(processes: Processes) -> list[Usage]:
-    """Return the present resource usage of each process.
-
-    Raises:
-        DynError: A process has ended.
-        OSError: There is no /proc.
-    """
+    """Return the present resource usage of each process."""
     try:
         return [Usage.of(process) for process in processes.all]
     finally:  # a process that has ended has an entry in /proc, or none

@@ -18,17 +18,12 @@ class JointFollower:
     ignored.
 
     Attributes:
-        model: Robot.
         q: Position, (nq,) [rad | m]; the array passed in, changed in place.
         shares: Efforts divided by their limits, (nv,) [1]; None before the first
             effort, zero for joints without one.
         count: Number of messages with a joint of the robot.
         changed: Set to True by such a message; the caller sets it to False.
         note: Sentence on the first message, if it has no joint of the robot; else "".
-
-    Args:
-        model: Robot.
-        q: Initial position, (nq,).
     """
 
     def __init__(self, model: Model, q: np.ndarray) -> None:
@@ -39,11 +34,7 @@ class JointFollower:
         self.note, self._first = "", True
 
     def take(self, message: Any) -> None:
-        """Update the state from a JointState message; ignore unknown joints.
-
-        q and shares are changed in place for each finite number of a joint with one
-        coordinate; count and changed, if the message has a joint of the robot.
-        """
+        """Update q and shares in place from a JointState; ignore unknown joints."""
         known = False
         for k, name in enumerate(message.name):
             if name not in self.model.joint_names:

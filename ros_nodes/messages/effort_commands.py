@@ -13,15 +13,7 @@ MOST_ORDERS = 16  # largest number of cached sequences of names
 
 
 class RefusedCommand(DynError):
-    """A command that is not applied.
-
-    Attributes:
-        kind: Name of the counter of such refusals.
-
-    Args:
-        kind: Name of the counter of such refusals.
-        message: Reason.
-    """
+    """A command that is not applied; `kind` is the counter of such refusals."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -50,11 +42,7 @@ class EffortReader:
         unlimited: Names, by index in joints, of joints without an effort limit; these
             must not be driven.
         timeout: Largest age of a stamp, into the past or the future [s].
-        others: Whether a JointState had finite positions or velocities, which have no
-            effect.
-
-    Args:
-        joints, unlimited, timeout: As the attributes.
+        others: Whether a JointState had finite positions or velocities (no effect).
     """
 
     def __init__(
@@ -66,13 +54,9 @@ class EffortReader:
         self._index = {name: k for k, name in enumerate(self.joints)}
 
     def array(self, message: Any) -> np.ndarray:
-        """Return the efforts of a Float64MultiArray, (n,) [N·m | N].
+        """Return the efforts of a Float64MultiArray, (n,) [N·m | N], in its order.
 
-        They are in the order of `joints`, as in the message.
-
-        Raises:
-            RefusedCommand: The size is wrong, a number is not finite, or a joint
-                without an effort limit has an effort other than 0.
+        RefusedCommand: wrong size, not finite, or not 0 where there is no effort limit.
         """
         tau = np.asarray(message.data, float)
         if tau.shape != (len(self.joints),):
@@ -85,17 +69,9 @@ class EffortReader:
     def joint_state(self, message: Any, age: float | None) -> np.ndarray:
         """Return the efforts of a JointState, (n,) [N·m | N]; unnamed joints have zero.
 
-        Args:
-            message: Names in any order; NaN means no effort for a name that is no joint
-                here.
-            age: Time since its stamp, negative in the future [s]; None: it has no
-                stamp.
-
-        Raises:
-            RefusedCommand: The stamp is more than `timeout` in the past or future,
-                all efforts are NaN or absent, a name is unknown or there twice, the
-                size is wrong, a number is not finite, or a joint without an effort
-                limit has an effort other than 0.
+        `age` is the time since its stamp, negative in the future [s]. NaN means no
+        effort for a name that is no joint here. RefusedCommand: as of `array`, a stamp
+        beyond `timeout`, an unknown or double name, or no effort at all.
         """
         self._check_age(age)
         names, efforts = tuple(message.name), np.asarray(message.effort, float)

@@ -27,10 +27,6 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 
     They are names, times (points,) [s], positions, velocities, accelerations, effort. A
     field that the message lacks has rows without columns, (points, 0).
-
-    Raises:
-        GoalError: The points differ in their number of positions, velocities,
-            accelerations or efforts.
     """
     points = message.points
     kinds = ("positions", "velocities", "accelerations", "effort")
@@ -43,12 +39,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 
 
 def check_followed(request: Any) -> None:
-    """Check that a goal, a request message, has no parts that would be ignored.
-
-    Raises:
-        GoalError: It has motions of joints with several coordinates, or their
-            tolerances.
-    """
+    """Check that a goal, a request message, has no parts that would be ignored."""
     multi = getattr(request, "multi_dof_trajectory", None)  # older messages have none
     if multi is not None and (multi.joint_names or multi.points):
         raise GoalError("multi_dof_trajectory is not followed; valid: an empty one")
@@ -58,10 +49,7 @@ def check_followed(request: Any) -> None:
 
 
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
-    """Return JointTolerance messages as objects, in the same order.
-
-    A field that the message type lacks is 0: older types have no effort.
-    """
+    """Return JointTolerance messages as objects, in order; a field they lack is 0."""
     return [
         JointTolerance(x.name, *(float(getattr(x, what, 0.0)) for what in _TOLERANCE))
         for x in messages
@@ -71,14 +59,7 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
     """Fill in a Feedback message in place, except its header, and return it.
 
-    Set are positions and velocities of desired, actual and error, the accelerations of
-    desired, the joint names, and in all three time_from_start.
-
-    Args:
-        message: Feedback message to fill in.
-        joints: Names of the joints.
-        now: Feedback of the tracker; a time before the start counts as 0. Times are
-            rounded down to nanoseconds.
+    A time before the start counts as 0; times are rounded down to nanoseconds.
     """
     message.joint_names = list(joints)
     desired, actual, error = message.desired, message.actual, message.error

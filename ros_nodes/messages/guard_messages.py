@@ -17,10 +17,8 @@ SWITCHES = {"false": False, "true": True}
 def beat_message(beat: Beat) -> DiagnosticStatus:
     """Return the message of a beat, the periodic status of a guard.
 
-    Its name is "guard: latch". The level is ERROR while the guard has stopped the
-    robot, else OK; the message is "stopped: REASON", else "not stopped". The keys of
-    `values` are uuid, stopped, reason, resets, effort_timeout (beat.timeout) and ends,
-    in this order; the booleans stopped and ends are "true" or "false".
+    The keys of `values` are uuid, stopped, reason, resets, effort_timeout
+    (beat.timeout) and ends, in this order; booleans are "true" or "false".
     """
     values = {
         "uuid": beat.uuid,
@@ -40,13 +38,7 @@ def beat_message(beat: Beat) -> DiagnosticStatus:
 
 
 def read_beat(message: DiagnosticStatus) -> Beat:
-    """Return the beat of a message of beat_message; further keys are ignored.
-
-    Only the key-values are read, not name, level and message.
-
-    Raises:
-        SettingError: A key is missing, a value cannot be read, or the uuid is empty.
-    """
+    """Return the beat of a message of beat_message; a SettingError refuses others."""
     values = {row.key: row.value for row in message.values}
     try:
         beat = Beat(

@@ -42,12 +42,7 @@ READERS: dict[str, tuple[Any, Callable[[Any], list[float]]]] = {
 
 
 def message_type(name: str) -> Any:
-    """Return the class of a type of messages, such as geometry_msgs/TwistStamped.
-
-    Raises:
-        SettingError: The type is none of PoseStamped, TwistStamped and WrenchStamped
-            of geometry_msgs, and std_msgs/Float64MultiArray.
-    """
+    """Return the class of a type of messages, such as geometry_msgs/TwistStamped."""
     if name not in READERS:
         valid = ", ".join(READERS)
         raise SettingError(f"a topic of the mode has {name}; valid: {valid}", "mode")
@@ -59,12 +54,8 @@ def read_target(name: str, message: Any) -> tuple[list[float], str, float | None
 
     The numbers are position and quaternion x, y, z, w of a pose; [angular; linear] of a
     twist; [moment; force] of a wrench; the data of an array. A leading / of the frame
-    is removed. Without a header the frame is empty and the stamp None; so is a stamp of
-    zero.
-
-    Args:
-        name: Type of the message, one of READERS; another one is a KeyError.
-        message: Message of this type.
+    is removed. Without a header the frame is empty and the stamp None, as is a zero
+    one.
     """
     header = getattr(message, "header", None)
     numbers = READERS[name][1](message)

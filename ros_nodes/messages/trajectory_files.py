@@ -58,13 +58,7 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
     The keys are the fields of the message; optional fields that are absent stay absent.
     A file that ends with .json has one message. All other files are YAML, with messages
-    separated by lines of `---`; each has at most 1 MB and 20 000 values (numbers,
-    texts, lists and mappings).
-
-    Raises:
-        ModelError: The file cannot be read, is a recording (.npz, .csv, .mcap, .db3,
-            .bag), is larger than SIZE (100 MB), has no message, or has other content.
-        SettingError: `path` is a folder without permission to look into it.
+    separated by lines of `---`; each has at most 1 MB and 20 000 values.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -120,12 +114,7 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
     """Return a new message with the points of a trajectory in place of its own.
 
-    It is a mapping like those of read_trajectories; every point has all fields.
-
-    Args:
-        message: Message that provides header and joint names.
-        trajectory: Trajectory with efforts, its columns in the order of these names;
-            arrays that are None become empty lists.
+    Its columns are in the order of the names of `message`; None becomes empty lists.
     """
     kinds = zip(
         _ROWS,
@@ -145,26 +134,12 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time as a pair: whole seconds and nanoseconds, 0 to 999 999 999.
-
-    It is rounded to a nanosecond; the seconds of a negative time are rounded down.
-
-    Args:
-        t: Time [s].
-    """
+    """Return a time [s] as seconds, rounded down, and nanoseconds, 0 to 999 999 999."""
     return divmod(round(t * 1e9), 10**9)
 
 
 def written(messages: list[dict[str, Any]], as_json: bool) -> str:
-    """Return messages as the content of a file.
-
-    Args:
-        messages: Messages as mappings, at least one.
-        as_json: Whether to write JSON; else YAML, separated by `---`.
-
-    Raises:
-        ModelError: JSON is requested for more than one message.
-    """
+    """Return messages, at least one, as JSON (of one only), or as YAML with `---`."""
     if not as_json:
         dumped = (dump_yaml(x, default_flow_style=None, width=10**6) for x in messages)
         return "---\n".join(dumped)

@@ -23,12 +23,9 @@ FIELDS = ("positions", "velocities", "accelerations", "efforts")
 
 
 class WireTrajectory(NamedTuple):
-    """A trajectory and its start.
+    """A trajectory (arguments of make_trajectory) and its start.
 
-    Attributes:
-        stamp: Stamp of the header [s]; None if it is zero.
-        arrays: Arguments of make_trajectory.
-        efforts: Efforts, (points, n) [N·m | N], or (points, 0) if the message has none.
+    `stamp` [s] is None if it is zero; `efforts` (points, n) [N·m | N], or (points, 0).
     """
 
     stamp: float | None
@@ -92,20 +89,10 @@ class _CdrReader:
 
 
 def read_trajectory(data: bytes, most: int) -> WireTrajectory:
-    """Return a serialized JointTrajectory as arrays.
+    """Return a serialized JointTrajectory (CDR) of at most `most` points as arrays.
 
-    They are the stamp of the header [s], None if it is zero; `arrays`: names, times
-    (points,) [s], positions, velocities and accelerations, (points, n) each; and
-    efforts, (points, n). A field without numbers in any point has the shape
-    (points, 0). Names, times and values are not checked further.
-
-    Args:
-        data: The message in CDR, as a raw subscription receives it.
-        most: Largest number of points.
-
-    Raises:
-        TrajectoryError: The message has more points, is cut off, is not in plain CDR,
-            or its points differ in size.
+    A field without numbers in any point has the shape (points, 0). Names, times and
+    values are not checked further.
     """
     reader = _CdrReader(data)
     stamp = reader.whole("i") + 1e-9 * reader.whole()

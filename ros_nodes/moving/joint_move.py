@@ -42,15 +42,9 @@ class Watch:
         reference, error: Latest messages; None before the first.
         moved: Steady time of the last change of the reference [s].
         answers: Lines of the log about trajectories and targets, since `sent`.
-        warning: Phrase with the last other warning of its log, or "": before `begin`
-            any that the log still has, then those since.
+        warning: Phrase with the last other warning of its log, or "".
         turning: Names of the joints that the node shifts by whole turns.
-        sent: System time at which the trajectory was sent [s], see begin; infinite
-            before.
-
-    Args:
-        live: Connection to the nodes.
-        name: Full name of the controller.
+        sent: System time at which the trajectory was sent [s]; infinite before.
     """
 
     def __init__(self, live: Live, name: str) -> None:
@@ -92,13 +86,8 @@ class Watch:
     def compare(self, topic: str, goal: JointState) -> None:
         """Use a goal as the reference, and joint states of a topic for the error.
 
-        The subscriptions of the controller's reference and error are destroyed. `error`
-        is None until a state with all joints of the goal comes; then its position is
-        goal - position.
-
-        Args:
-            topic: Topic of JointState.
-            goal: Names and positions; joints that it lacks are ignored.
+        `error` is None until a state with all joints of the goal comes; then its
+        position is goal - position.
         """
         self._live.node.destroy_subscription(self._reference)
         self._live.node.destroy_subscription(self._errors)
@@ -113,12 +102,7 @@ class Watch:
         self._live.node.create_subscription(JointState, topic, take, 10)
 
     def refused(self, name: str) -> None:
-        """Raise a DynError if a line of `answers` says that a motion is not followed.
-
-        These are lines of a refusal, an abort, or the end of a motion before its time.
-
-        name: Name of the controller, for the message.
-        """
+        """Raise a DynError if `answers` say that a motion is not followed."""
         for said in self.answers:
             if not said.startswith(FOLLOWS):
                 raise DynError(f"{name}: {said}")

@@ -27,18 +27,9 @@ class ToolPath:
         pose(t) = start + s(u) (end - start),   s = 10 u³ - 15 u⁴ + 6 u⁵,
         u = t / duration, cut to 0 .. 1; largest rates at u = 1/2: 1.875 / duration
 
-    Attributes:
-        start, end: Poses, (7,): x y z [m], unit quaternion x y z w.
-        duration: Time at which neither bound is exceeded [s].
-
-    Args:
-        start, end: Poses; quaternions are scaled to 1.
-        speed, turn: Largest speed [m/s], and rate of rotation [rad/s].
-
-    Raises:
-        SettingError: A number is not finite, a quaternion is zero, or a bound is not
-            more than 0 and finite.
-        ValueError: A pose has not seven numbers.
+    Poses are (7,): x y z [m], quaternion x y z w, which is scaled to 1. The duration
+    [s] is such that neither the largest speed [m/s] nor the largest rate of rotation
+    `turn` [rad/s] is exceeded.
     """
 
     def __init__(
@@ -56,8 +47,7 @@ class ToolPath:
     def pose(self, t: float) -> np.ndarray:
         """Return the pose at a time since the start [s], (7,).
 
-        It is `start` before time 0, and `end` after `duration`, but for the sign of its
-        quaternion, which may be the opposite.
+        After `duration` its quaternion may have the opposite sign of that of `end`.
         """
         u = min(max(t / self.duration, 0.0), 1.0) if self.duration else 1.0
         s = u**3 * (10 - 15 * u + 6 * u * u)

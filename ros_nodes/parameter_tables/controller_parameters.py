@@ -107,9 +107,8 @@ CONTROLLER = (
 def mode_fields() -> tuple[Field, ...]:
     """Return the Fields of all modes of the controller that plugins offer.
 
-    They are the parameters of each mode and, for each slot that CONTROLLER lacks, one
-    Field SLOT.plugin_name with the solver of the law; its default is the solver of the
-    slot's first mode. A plugin that fails is reported and left out.
+    For each slot that CONTROLLER lacks there is a Field SLOT.plugin_name; its default
+    is the solver of the slot's first mode. A plugin that fails is left out.
     """
     known = {field.name for field in CONTROLLER}
     fields: list[Field] = []
@@ -127,8 +126,7 @@ def mode_fields() -> tuple[Field, ...]:
 def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return a Field collision.thresholds.JOINT for each joint, in their order.
 
-    The value is the external effort that is a collision [N·m | N]; 0, the default: the
-    joint is not watched.
+    It is the external effort that is a collision [N·m | N]; 0: not watched.
     """
     doc = "external effort that is a collision; 0: the joint is not watched"
     names = (f"collision.thresholds.{joint}" for joint in joints)

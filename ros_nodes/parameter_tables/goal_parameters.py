@@ -34,8 +34,7 @@ GOALS = (
 def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the Fields constraints.JOINT.trajectory and .goal, joint after joint.
 
-    Both are position errors [rad | m]; the default 0 means not checked. They can be
-    changed at any time.
+    Both are position errors [rad | m]; the default 0 means not checked.
     """
     rows = (
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
@@ -56,14 +55,7 @@ def tolerances(
 ) -> Tolerances:
     """Return the goal tolerances that the parameters constraints.* set; 0: not checked.
 
-    Args:
-        joints: Joints of the controller.
-        value: Returns the value of a parameter by name.
-        changed: Values that are being set, by full name; used in place of those of
-            `value`.
-
-    Raises:
-        SettingError: A tolerance is negative or not finite.
+    `changed` values, which are being set, replace those of `value`.
     """
     new = changed or {}
 

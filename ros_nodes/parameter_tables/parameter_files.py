@@ -51,13 +51,7 @@ NODES = {
 
 
 def node_fields(node: str) -> dict[str, Field]:
-    """Return the parameters of a node by name, with the parameters of plugins' modes.
-
-    Parameters by joint are left out.
-
-    Args:
-        node: Name of the node, a key of NODES; another one is a KeyError.
-    """
+    """Return the parameters of a node by name, none by joint, with plugins' modes."""
     more = mode_fields() if node == "computed_torque" else ()
     return {**NODES[node], **{field.name: field for field in more}}
 
@@ -67,20 +61,10 @@ def read_parameters(
 ) -> dict[str, dict[str, Any]]:
     """Return the checked parameters of each node of this package, by name with dots.
 
-    The result has each node of NODES as key; its parameters are those in the file,
-    without defaults, and empty for a node without a section. Parameters that are not in
-    the table of the node are returned unchecked, but for the values of those by joint.
-    A node that may be misspelt, beside the right one, causes a DynWarning.
-
-    Args:
-        path: Parameter file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
-        nodes: Nodes that are to be started; the file must have a section for one of
-            them. Empty: not checked.
-        namespace: Namespace of the nodes, empty or with a leading slash.
-
-    Raises:
-        SettingError: The file cannot be read, is for none of the nodes, a node or a
-            parameter is misspelt, or a value is not valid, or no solver of its slot.
+    The result has each node of NODES as key, with its parameters in the file, without
+    defaults. Parameters that are not in its table are unchecked, but for the values of
+    those by joint. The file must have a section for one of `nodes`, if there are any. A
+    node that may be misspelt, beside the right one, causes a DynWarning.
     """
     try:
         data, where = read_yaml(path, "parameter file", "parameters")
@@ -96,14 +80,8 @@ def read_parameters(
 def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
     """Return the keys of a parameter file that match a node, in their order.
 
-    ROS applies matching sections in this order: later ones override earlier ones. A key
-    is a name with its namespace, with or without a leading slash; `*` matches one part
-    of it, `**` any number of parts, or none.
-
-    Args:
-        keys: Keys of the file.
-        node: Name of the node.
-        namespace: Its namespace, empty or with a leading slash.
+    Later ones override earlier ones. A key is a name with its namespace, with or
+    without a leading slash; `*` matches one part of it, `**` any number, or none.
     """
     name = f"{namespace}/{node}"
     return [key for key in keys if re.fullmatch(_pattern(key), name)]
@@ -198,17 +176,7 @@ def _of_node(
 
 
 def check_joints(where: str, names: Iterable[str], model: Model) -> None:
-    """Refuse parameters for joints that a robot does not have.
-
-    Args:
-        where: Name of the file and of the node, for the message.
-        names: Names of parameters of the node; those that are no parameter by joint
-            are not checked.
-        model: Its robot.
-
-    Raises:
-        SettingError: There is no such joint.
-    """
+    """Refuse parameters for joints that a robot does not have; ignore other names."""
     try:
         check_joint_names(names, _joint_fields([*model.joint_names, *model.followers]))
     except SettingError as error:

@@ -52,13 +52,6 @@ def payload_of(value: Callable[[str], Any]) -> Payload | None:
     """Return the payload that the parameters describe, or None for no payload.
 
     There is none if its mass is zero or payload.attached is false.
-
-    Args:
-        value: Returns the value of a parameter by name; payload.mass, .com, .inertia,
-            .link and .attached are read.
-
-    Raises:
-        SettingError: The body is not valid, or it has mass and payload.link is empty.
     """
     payload = Payload(
         value("payload.mass"), value("payload.com"), value("payload.inertia")

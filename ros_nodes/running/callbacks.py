@@ -20,15 +20,11 @@ class Callbacks:
     """Calls the callbacks of a node and the hooks in them, and contains exceptions.
 
     An exception is logged in one sentence at its first occurrence, and counted. It ends
-    neither the callback in which a hook is called nor the node. Only subclasses of
-    Exception are contained. A control law has a rule of its own: an exception in it
-    stops the robot.
+    neither the callback in which a hook is called nor the node. A control law has a
+    rule of its own: an exception in it stops the robot.
 
-    Attributes:
-        count: Number of callbacks that the executor has called.
-        running: The callback or hook in progress; None while the executor waits.
-        failures: The last failure of each callback, as a sentence, by callback name.
-        counts: Number of failures, by callback name.
+    `failures` (sentences) and `counts` are by callback name; `running` is the callback
+    or hook in progress, None while the executor waits.
     """
 
     def __init__(self, logger: Callable[[], Any]) -> None:
@@ -45,14 +41,7 @@ class Callbacks:
         self._logged: set[tuple[str, type]] = set()
 
     def attempt(self, job: Callback, *arguments: Any) -> Any:
-        """Return job(*arguments); None if it raises an Exception.
-
-        The exception is logged and counted, see `failed`.
-
-        Args:
-            job: Function to call.
-            arguments: Its arguments.
-        """
+        """Return job(*arguments); None if it raises an Exception, see `failed`."""
         outer, self.running = self.running, job
         try:
             return job(*arguments)
@@ -65,12 +54,8 @@ class Callbacks:
     def failed(self, name: str, error: Exception) -> str:
         """Record a failure and return it as a sentence with file and line.
 
-        The first failure for a name and exception type since `forget` is logged, with
-        its traceback at debug level.
-
-        Args:
-            name: Name of the callback.
-            error: The exception; it must have been raised, so that it has a traceback.
+        The first one for a name and exception type since `forget` is logged, with its
+        traceback at debug level.
         """
         sentence = one_line(f"{name} fails: {type(error).__name__}: {error}")
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
@@ -91,12 +76,7 @@ class Callbacks:
     def message(self, callback: Callback, owner: Any = None) -> Any:
         """Return a wrapped callback of a subscription or timer that never raises.
 
-        The wrapper returns None if the callback raises or its owner is closed.
-
-        Args:
-            callback: The callback.
-            owner: Object with the attribute `open`; while it is false, the callback is
-                neither called nor counted. None: always called.
+        While `owner.open` is false, the callback is neither called nor counted.
         """
 
         @functools.wraps(callback)
@@ -118,13 +98,8 @@ class Callbacks:
     def service(self, callback: Callback, closed: Callable[[], str] = str) -> Callback:
         """Return a wrapped callback of a service that always returns a response.
 
-        If the callback raises, returns None or is closed (then it is not called), the
-        response has success=False and the reason as message, as far as it has these
-        fields. The reason of None is the failure, or "no answer".
-
-        Args:
-            callback: Called with request and response; returns the response.
-            closed: Returns why the service has been closed; empty while it is served.
+        Without an answer it has success=False and the reason as message, as far as it
+        has these fields. `closed` returns why the service has been closed, or "".
         """
 
         @functools.wraps(callback)
@@ -145,22 +120,13 @@ class Callbacks:
 
 
 def name_of(callback: Callback) -> str:
-    """Return the qualified name of a callback without "<locals>" and "<lambda>".
-
-    An object without such a name, as of functools.partial, has the name of its type.
-    """
+    """Return the qualified name of a callback without "<locals>" and "<lambda>"."""
     name = getattr(callback, "__qualname__", type(callback).__name__)
     return str(name).replace(".<locals>", "").replace(".<lambda>", "")
 
 
 def place_of(thread: int) -> str:
-    """Return where a thread executes: "FUNCTION (FILE, line N)".
-
-    Empty if there is no such thread.
-
-    Args:
-        thread: Identifier of the thread, threading.get_ident().
-    """
+    """Return where a thread executes, "FUNCTION (FILE, line N)"; "" if nowhere."""
     frame: FrameType | None = sys._current_frames().get(thread)
     if frame is None:
         return ""

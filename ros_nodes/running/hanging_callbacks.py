@@ -11,11 +11,7 @@ from ros_nodes.running.callbacks import Callbacks, name_of, place_of
 class Hang:
     """Detects that the executor is stuck in a callback, and that it has recovered.
 
-    It counts calls of `look` instead of seconds: a process that was suspended did not
-    hang.
-
-    Attributes:
-        said: Whether a hang has been reported and still lasts.
+    It counts calls of `look` instead of seconds: a suspended process does not hang.
     """
 
     def __init__(
@@ -44,11 +40,7 @@ class Hang:
     def look(self, t: float) -> None:
         """Report a callback that all calls have seen for the timeout; report its end.
 
-        Both are reported once, the end by the first call that sees that the executor
-        has gone on. The timeout is counted in calls of `look`.
-
-        Args:
-            t: Current time, time.monotonic() [s].
+        Both are reported once. The timeout is counted in calls of `look`.
         """
         job, count = self._callbacks.running, self._callbacks.count
         if job is None or count != self._count:

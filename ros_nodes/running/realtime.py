@@ -14,10 +14,7 @@ CURRENT, FUTURE = 1, 2  # flags of mlockall
 
 
 def lock_memory() -> str | None:
-    """Lock the memory of this process against paging; return why it failed, or None.
-
-    A user other than root needs an unlimited RLIMIT_MEMLOCK; else nothing is locked.
-    """
+    """Lock the memory of this process against paging; return why it failed, or None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     # Below a finite limit, later allocations would fail.
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
@@ -35,9 +32,6 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
     """Restrict all threads of this process to some CPUs; return why it failed, or None.
 
     After a failure, some threads may be restricted already.
-
-    Args:
-        cpus: Indices of CPUs; an empty sequence fails.
     """
     try:
         for thread in _threads():
@@ -53,13 +47,8 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
 def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
     """Schedule threads with SCHED_FIFO; return why it failed, or None.
 
-    After a failure, earlier threads retain the new priority. Threads that they start,
-    such as the worker, do not inherit the priority.
-
-    Args:
-        priority: Priority of the first thread, from 1 to 98.
-        threads: Native thread ids; each has a priority one higher than the previous
-            one, at most 99.
+    The first of the native ids gets `priority`, 1 to 98, each other one more than the
+    previous, at most 99. Threads that they start do not inherit it.
     """
     try:
         for k, thread in enumerate(threads):
@@ -77,13 +66,8 @@ def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
 def steady(node: Any, *threads: int) -> None:
     """Lock memory and set CPUs and priorities as a node's parameters ask.
 
-    The parameters are memory_lock, cpu_affinity and priority; a false, empty or zero
-    value changes nothing. A setting that the system refuses is logged as a warning.
-
-    Args:
-        node: A RobotNode; the calling thread is its executor's.
-        threads: Native ids of other threads, with increasing priorities above the
-            executor.
+    What the system refuses is logged. The calling thread is the executor's; `threads`
+    are native ids of others, with increasing priorities above it.
     """
     value, refused = node.value, []
     if value("memory_lock"):

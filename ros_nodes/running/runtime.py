@@ -35,11 +35,7 @@ class LastResort:
     Python runs signal handlers in the main thread, between two of its instructions; a
     solver that does not return may block them. Therefore a second thread reads the
     signals, through the file descriptor that the interpreter writes them to. Code that
-    never releases the interpreter's lock also stops this thread: then only SIGKILL
-    remains.
-
-    Attributes:
-        node: The node; None until it is made.
+    never releases the interpreter's lock also stops this thread.
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
@@ -196,9 +192,7 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
 
 
 def end_with_input() -> None:
-    """Send SIGTERM to this process once its standard input is closed.
-
-    The function starts a thread that waits for this, and returns at once.
+    """Have a thread send SIGTERM to this process once its standard input is closed.
 
     A process whose standard input is a pipe thus ends with its parent, however the
     parent ends, and still sends its final command.
@@ -227,10 +221,7 @@ def _failed(node: Any, error: Exception) -> int:
 
 
 def age() -> float | None:
-    """Return the time since the start of this process [s]; None if it is unknown.
-
-    It is known on Linux only.
-    """
+    """Return the time since the start of this process [s]; known on Linux only."""
     try:
         with open("/proc/self/stat", encoding="utf-8") as file:
             # Field 22 of proc(5), starttime: field 2, the name, may contain spaces and
@@ -259,14 +250,10 @@ def make_executor() -> Any:
 
 
 def spin_once(executor: Any, seconds: float) -> None:
-    """Process incoming events; if there is none, wait for one.
+    """Process incoming events; if there is none, wait for one, `seconds` at most.
 
     A signal that raises KeyboardInterrupt does so after the events: EventsExecutor
     would log an exception of a callback as FATAL, with lines of source.
-
-    Args:
-        executor: Result of make_executor.
-        seconds: Longest wait [s].
     """
     raising, numbers = signal.default_int_handler, list[int]()
     if threading.current_thread() is threading.main_thread():

@@ -15,23 +15,15 @@ def period_of(timeout: float) -> float:
     """Return the period of checks for a timeout: a quarter of it, at most 5 ms [s].
 
     Silence is then detected within timeout + 2 periods + 5 ms.
-
-    Args:
-        timeout: Longest silence [s].
     """
     return min(timeout / 4, LONGEST)
 
 
 class Watchdog:
-    """Thread that calls a function periodically, independent of the executor.
+    """Thread that calls a function every `period` [s], independent of the executor.
 
     It waits in steady time, so that neither /clock nor the system time affects it. The
-    first exception of the function is reported; none ends the thread, nor does one of
-    `report`.
-
-    Attributes:
-        period: Time between two calls [s].
-        native_id: Native id of the thread; None before the start.
+    first exception of the function is reported; none ends the thread.
     """
 
     def __init__(
@@ -67,10 +59,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; wait up to JOIN (1 s) for it, unless it is the caller.
-
-        Does nothing if the thread has ended; a thread started later ends at once.
-        """
+        """Stop the thread; wait up to JOIN (1 s) for it, unless it is the caller."""
         self._ended.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(JOIN)

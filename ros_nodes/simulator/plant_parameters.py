@@ -45,14 +45,11 @@ WORLD_ONLY = tuple(
 
 
 class BuiltPlant(NamedTuple):
-    """A plant, and what else the parameters say about it.
+    """A plant in its initial state, and what else the parameters say about it.
 
-    Attributes:
-        plant: The plant, in its initial state.
-        model: Model of the robot, or the ChainModel; it has a name.
-        unlimited: Names of joints without an effort limit, by their index in the joints
-            of the plant's channels; commands of an effort for them are refused.
-        description: URDF of the robot, if the parameters have one; else empty.
+    `model` has a name. `unlimited` are names of joints without an effort limit, by
+    index in the joints of the plant's channels; commands of an effort for them are
+    refused. `description` is the URDF that the parameters have, or "".
     """
 
     plant: SimulatedPlant
@@ -62,22 +59,10 @@ class BuiltPlant(NamedTuple):
 
 
 def build_plant(node: RobotNode, period: float) -> BuiltPlant:
-    """Return the plant of the node's parameters.
+    """Return the plant of the node's parameters, for cycles of `period` [s].
 
-    It is a chain if chain_file is set, else a robot. Its brakes are set from the
-    parameter brakes. Warnings of a robot, such as of a start beyond its limits, are
-    logged. The BuiltPlant has the plant, its model, the names of the joints without an
-    effort limit, by index in the joints of its channels, and the URDF, "" if the
-    parameters have none.
-
-    Args:
-        node: The simulator node.
-        period: Duration of a cycle [s].
-
-    Raises:
-        DynError: The robot or chain cannot be read, a parameter is not valid or has no
-            effect on this plant, or brakes are set and an initial velocity is not 0.
-        ParameterException: rclpy refuses a value of effort_limits or lock.
+    It is a chain if chain_file is set, else a robot. Parameters without effect on this
+    plant are refused, and brakes with an initial velocity.
     """
     build = _chain if node.value("chain_file") else _robot
     built = build(node, period)
@@ -254,13 +239,8 @@ def _with_contacts(
 def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
 
-    Parameters for solver, stepper and solver options that are set replace those of the
-    file; a false limit_stops switches its limits off.
-
-    Raises:
-        SettingError: The file is invalid, a parameter of its contents is set as well,
-            contact.restitution is set without contact.mu, or contact.mu without
-            contact.ground, or the solver is unknown; the message lists the valid ones.
+    Parameters for solver, stepper and solver options replace those of the file; a false
+    limit_stops switches its limits off. Parameters of its contents are refused.
     """
     value, path = node.value, node.value("contact.world_file")
     where = f"contact.world_file {path}" if path else "contact"

@@ -47,23 +47,15 @@ class CommandInput:
 
     The age of a command counts from its reception. After the node was busy for longer
     than command_timeout, a queued message may be older than that; it is refused unless
-    a stamp shows its age. A command is invalid if its size is wrong, a number of a
-    joint is not finite, a name is unknown or there twice, all efforts of a JointState
-    are absent, or a joint without an effort limit has another effort than 0.
+    a stamp shows its age.
 
     Attributes:
-        node, robot, ros_time: As in __init__.
-        reader: Reads efforts from messages.
-        count: Number of accepted commands.
         answered: Number of published states that were followed by a command.
         round_trips: Times from the publication of a state to its command.
         largest: Largest applied effort, relative to the limit of its joint.
         limited: Whether each of the last commands was clipped at an effort limit.
-        published: Time of the last unanswered state, monotonic [s]; None if there is
-            none.
-        patience: Longest gap between two calls of check_gap before queued messages are
-            doubted [s].
-        topics: Full names of the two topics.
+        published: Time of the last unanswered state, monotonic [s], or None.
+        patience: Longest gap between calls of check_gap without doubt on the queue [s].
     """
 
     def __init__(
@@ -118,12 +110,7 @@ class CommandInput:
     def check_gap(self, now: float) -> None:
         """Mark queued messages as doubtful if the node was busy since the last call.
 
-        Busy means that the last call is more than `patience` ago. The next message of
-        each topic is then doubtful. Nothing is marked at the first call after
-        `restart`.
-
-        Args:
-            now: Time, monotonic [s].
+        Busy: it is more than `patience` ago. The first call after `restart` marks none.
         """
         if self._alive is not None and now - self._alive > self.patience:
             self._doubtful = {COMMANDS, JOINT_COMMANDS}
@@ -132,20 +119,15 @@ class CommandInput:
     def on_array(self, message: Any) -> None:
         """Pass a command as Float64MultiArray to the plant; refuse an invalid one.
 
-        It has one effort for each of reader.joints, in their order [N·m | N]. A command
-        that may be too old is refused, too, see check_gap. A refusal is logged and
-        counted. Efforts beyond limits are clipped. Ignored while inactive.
+        Efforts are in the order of reader.joints [N·m | N]. Too old: see check_gap.
         """
         self._take(COMMANDS, lambda: self.reader.array(message))
 
     def on_joint_state(self, message: Any) -> None:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
-        Joints without a name in it get zero effort; efforts beyond limits are clipped.
-        A stamp more than command_timeout from now is refused, and without a stamp a
-        command that may be too old, see check_gap. A refusal is logged and counted.
-        Positions and velocities are ignored, which is logged once. A command is ignored
-        while the node is inactive.
+        Joints without a name in it get zero effort. A stamp more than command_timeout
+        from now is refused; without a stamp see check_gap.
         """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
@@ -204,19 +186,12 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last commands that were clipped at a limit, 0 to 1.
-
-        The last COUNTED (500) are considered. It is 0 before ENOUGH (50) commands.
-        """
+        """Share of the last COUNTED commands clipped at a limit; 0 before ENOUGH."""
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0
 
     def values(self) -> dict[str, Any]:
-        """Return counts and times of commands by name, for /diagnostics.
-
-        They are "commands", "limited share", "answered", "largest effort [of limit]",
-        and those of RoundTrips.values; all but the counts are strings.
-        """
+        """Return counts and times of commands by name, for /diagnostics."""
         return {
             "commands": self.count,
             "limited share": f"{self.limited_share:.2f}",
@@ -226,21 +201,13 @@ class CommandInput:
         }
 
     def publishers(self) -> dict[str, int]:
-        """Return the number of publishers by full name of a topic, without guards.
-
-        See publishers_beside_guard.
-        """
+        """Return the number of publishers by full name of a topic, without guards."""
         return {name: publishers_beside_guard(self.node, name) for name in self.topics}
 
     def warnings(self, share: float) -> dict[str, str]:
         """Return the warnings on commands: a sentence by kind; empty if there are none.
 
-        Kinds are "command publishers" (several on the two topics together, guards
-        aside) and "limited commands".
-
-        Args:
-            share: Share of clipped commands, 0 to 1, above which there is a warning;
-                compared with limited_share, which is 0 before ENOUGH (50) commands.
+        `share` of clipped commands, 0 to 1, is compared with limited_share.
         """
         odd = {}
         counts = self.publishers()
@@ -270,16 +237,7 @@ class PlantTopics:
     - ~/state (JointState): if states can be set; only while the plant is paused.
     - the service ~/attach_payload: if the plant may carry a payload.
 
-    Attributes:
-        node, plant: As in __init__.
-        channels: Channels of the plant.
-        commands: Input of joint forces.
-        message: The last message on joint_states.
-        states, poses: Publishers; poses is None if there are no such joints.
-        forces: Publishers by channel.
-        every: Period of the topics of forces [s].
-        due: Time of their next messages, monotonic [s].
-        trouble: Time [s] and description of the last fault, or None.
+    `trouble` is the time [s] and description of the last fault, or None.
     """
 
     def __init__(
@@ -367,12 +325,7 @@ class PlantTopics:
     def publish(self, stamp: Any) -> None:
         """Publish the state; check for faults; publish forces at their rate.
 
-        The state is joint_states, and multi_dof_joint_states and ~/wrench if they are
-        there. Each call sets the time of the unanswered state, even if an earlier state
-        was not answered.
-
-        Args:
-            stamp: Time of the headers, a message.
+        Each call sets the time of the unanswered state, also after an unanswered one.
         """
         channels, plant, message = self.channels, self.plant, self.message
         joints = channels.measured.read(plant.q, plant.qd, plant.effort)
@@ -427,14 +380,9 @@ class PlantTopics:
     # ---- inputs
 
     def on_accelerations(self, message: Float64MultiArray) -> None:
-        """Set the accelerations of prescribed joints; ignored while inactive.
+        """Set the accelerations of prescribed joints [rad/s² | m/s²], in model order.
 
-        An invalid message is counted, and logged at most once per second; the previous
-        accelerations remain. Without new ones for command_timeout they become zero.
-
-        Args:
-            message: Accelerations of these joints in the order of the model [rad/s² |
-                m/s²].
+        Without new ones for command_timeout they become zero.
         """
         if not self.node.active:
             return
@@ -446,11 +394,7 @@ class PlantTopics:
     def on_state(self, message: JointState) -> None:
         """Set the simulated state; refuse it if invalid or if the plant is not paused.
 
-        Ignored while the node is inactive. A message without velocities sets the joints
-        at rest.
-
-        Args:
-            message: State of all joints of the channels, by name in any order.
+        It has all joints, by name in any order; at rest if it has no velocities.
         """
         if not self.node.active or self.channels.place is None:
             return
@@ -474,12 +418,8 @@ class PlantTopics:
     def warning(self, now: float) -> str | None:
         """Return a warning on a recent fault, the state or stale commands, or None.
 
-        Only the first of these that applies is returned. A fault is recent for RECENT
-        (1 s). Commands are stale if there is none or it is too old; a plant that also
-        moves without any gets this warning only once a command has become too old.
-
-        Args:
-            now: Time, monotonic [s].
+        A fault is recent for RECENT (1 s). A plant that also moves without commands
+        gets this warning only once a command has become too old.
         """
         if self.trouble is not None and now - self.trouble[0] < RECENT:
             return self.trouble[1]
@@ -490,10 +430,7 @@ class PlantTopics:
 
 
 def set_vector(vector: Any, values: np.ndarray) -> None:
-    """Set the fields x, y, z of the message `vector` to the array `values`, (3,).
-
-    Raises ValueError for another number of them.
-    """
+    """Set the fields x, y, z of the message `vector` to the array `values`, (3,)."""
     vector.x, vector.y, vector.z = values.tolist()
 
 
@@ -505,10 +442,7 @@ def _message(stamp: Any, frame: str) -> MultiDOFJointState:
 
 
 def transform_message(translation: np.ndarray, rotation: np.ndarray) -> Transform:
-    """Return a Transform message of a position (3,) and a quaternion (x, y, z, w).
-
-    Raises ValueError for another number of entries.
-    """
+    """Return a Transform message of a position (3,) and a quaternion (x, y, z, w)."""
     pose = Transform()
     set_vector(pose.translation, translation)
     r = pose.rotation

@@ -33,11 +33,6 @@ class SceneTopics:
       as long as the robot.
 
     Topics whose messages are not installed are logged, and not published.
-
-    Args:
-        node: The simulator node, configured with a robot.
-        plant: Its plant.
-        channels: The channels of the plant.
     """
 
     def __init__(self, node: RobotNode, plant: Any, channels: Channels) -> None:

@@ -17,13 +17,7 @@ LONGEST = 5_000  # size of the histogram [us]; longer times count as this
 def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
     """Return the warnings on a simulation's pace: a sentence by kind; may be empty.
 
-    Kinds are "lag of simulated time" and "missed cycles".
-
-    Args:
-        pace: The pace.
-        slowest: Real-time factor below which there is a warning; an unknown factor
-            gives none.
-        share: Share of missed cycles, 0 to 1, above which there is a warning.
+    `slowest` is a real-time factor, `share` that of missed cycles, 0 to 1.
     """
     warnings, factor = {}, pace.real_time_factor
     if factor is not None and factor < slowest:
@@ -36,11 +30,7 @@ def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
 
 
 def pace_values(pace: Pace) -> dict[str, Any]:
-    """Return the real-time factor and counts of cycles by name, for /diagnostics.
-
-    The keys are "real-time factor", a string, "unknown" if it is not known yet, and the
-    counts "cycles", "missed cycles" and "lost periods".
-    """
+    """Return the real-time factor and counts of cycles by name, for /diagnostics."""
     factor = pace.real_time_factor
     return {
         "real-time factor": "unknown" if factor is None else f"{factor:.3f}",
@@ -64,14 +54,9 @@ class Notices:
         self._present: frozenset[str] = frozenset()
 
     def update(self, warnings: Mapping[str, str]) -> None:
-        """Log the warnings that have begun or ended since the last call.
+        """Log the warnings, sentences by kind, that have begun or ended.
 
-        A warning has ended if its kind is missing here. At the first call, all warnings
-        begin.
-
-        Args:
-            warnings: Sentences by kind; only kinds are compared, since numbers in a
-                sentence may change.
+        Only kinds are compared with the last call: numbers in a sentence may change.
         """
         for kind, sentence in warnings.items():
             if kind not in self._present:
@@ -106,13 +91,9 @@ class RoundTrips:
         self.longest = max(self.longest, seconds)
 
     def percentile(self, p: float) -> float:
-        """Return a percentile of all times [s]; NaN without times.
+        """Return a percentile of all times [s], p in %; NaN without times.
 
-        Times are rounded down to whole microseconds; above LONGEST (5 ms) they count as
-        LONGEST.
-
-        Args:
-            p: Percentage, more than 0 and at most 100; 0 gives 0.
+        Times are rounded down to whole microseconds, and cut at LONGEST (5 ms).
         """
         return float(self._percentiles([p])[0]) * 1e-6
 
@@ -124,13 +105,7 @@ class RoundTrips:
         return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
-        """Return percentiles of the last and of all times by name, for /diagnostics.
-
-        Four entries: "round trip p50 [us]" and "round trip p99 [us]" of the last RECENT
-        (2000) times; of all, "all round trips p50, p99, p99.9 [us]", in one string with
-        commas, and "longest round trip [us]". Each value is a string of whole numbers;
-        percentiles are "nan" without times.
-        """
+        """Return percentiles of the last and of all times by name, for /diagnostics."""
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]
         every = self._percentiles([50, 99, 99.9])

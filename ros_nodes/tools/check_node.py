@@ -86,9 +86,7 @@ class FaultResult:
     """Result of a fault.
 
     Attributes:
-        fault: The fault.
-        zero: Time from the fault until the effort is zero and stays so [s]; NaN if it
-            does not become zero.
+        zero: Time from the fault until the effort is zero and stays so [s], or NaN.
         bound: Largest permitted such time [s]; None: the effort need not become zero.
         said: Most serious message of /diagnostics.
         reason: Why the fault failed; empty: it passed.
@@ -103,10 +101,8 @@ class FaultResult:
     def line(self) -> str:
         """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
 
-        Times are in seconds. Time to zero and bound are "-" if the effort need not
-        become zero; the time is "nan" if it must, but does not. The bound is "inf" for
-        a stop that holds a position; the time may then be "nan". The verdict is "pass"
-        or "FAIL: " with the reason; diagnostics are cut to 70 characters.
+        Times [s] are "-" if the effort need not become zero. The bound is "inf" for a
+        stop that holds a position.
         """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
@@ -119,14 +115,12 @@ class FaultAnswer:
     """Observations after a fault.
 
     Attributes:
-        fault: The fault.
         efforts: SeenEffort of all efforts from the fault on.
         onset: Time of the fault, monotonic [s].
         limits: Result of `bounds`.
         right: Valid efforts, (n,) each: the last one before the fault, or efforts
             recorded by `prepare`.
-        change: Largest change of each effort that a single state may cause, (n,) [N·m |
-            N].
+        change: Largest change of each effort by a single state, (n,) [N·m | N].
     """
 
     fault: Fault

@@ -73,10 +73,7 @@ def _add_timeout(parser: argparse.ArgumentParser, usual: float = 5.0) -> None:
 
 
 def add_param(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn param`; those parsed have its function as `run`.
-
-    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
-    """
+    """Add the arguments of `dyn param`; those parsed have its function as `run`."""
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
     verb = _verb(verbs, "get", "value of a parameter")
@@ -94,10 +91,7 @@ def add_param(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lifecycle(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn lifecycle`; those parsed have its function as `run`.
-
-    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
-    """
+    """Add the arguments of `dyn lifecycle`; those parsed have its function as `run`."""
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
     _add_timeout(verb, STARTING)
@@ -378,10 +372,7 @@ def _check_tool(arguments: argparse.Namespace) -> None:
 
 
 def of_rpy(rpy: Sequence[float]) -> list[float]:
-    """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad].
-
-    Raises SettingError if an angle is more than a turn.
-    """
+    """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad]."""
     R, _ = typed_pose((0.0, 0.0, 0.0), rpy)
     return [float(x) for x in quaternion(R)]
 

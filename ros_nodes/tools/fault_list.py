@@ -434,14 +434,7 @@ FAULTS: tuple[Fault, ...] = _every()
 
 
 def chosen(only: list[str] | None) -> list[Fault]:
-    """Return the faults whose names match a name or pattern, in the order of FAULTS.
-
-    Args:
-        only: Names, or patterns as in a shell; None or empty: all faults.
-
-    Raises:
-        SettingError: A name or pattern matches no fault.
-    """
+    """Return the faults of names or shell patterns, ordered as FAULTS; none: all."""
     names = [fault.name for fault in FAULTS]
     for name in only or ():
         if not any(fnmatchcase(known, name) for known in names):

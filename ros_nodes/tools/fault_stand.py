@@ -52,9 +52,6 @@ class FaultStand(NodeStand):
         elsewhere: Positions of another robot, (n,) [rad | m]; to be set by the caller.
         sound: Valid efforts for the positions `elsewhere` and of the robot, in this
             order, (n,) each [N·m | N]; set by learn_efforts.
-
-    Args:
-        arguments: As for NodeStand.
     """
 
     slew: np.ndarray
@@ -68,38 +65,24 @@ class FaultStand(NodeStand):
         self._answers: list[Any] = []
 
     def send_signal(self, name: str, number: int) -> None:
-        """Send a signal to the process of a node.
-
-        Args:
-            name: Executable of the node, which must have been started.
-            number: Number of the signal.
-        """
+        """Send a signal to the process of a node, which must have been started."""
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:
         """Make the faulty solver or executor of the controller fail from now on.
 
-        SIGUSR1 is sent to the controller, which must run faulty_controller, as for a
-        fault with a `solver`: the signal ends any other controller.
+        It must run faulty_controller: the signal, SIGUSR1, ends any other controller.
         """
         self.send_signal(CONTROL, signal.SIGUSR1)
 
     def move_clock(self, seconds: float) -> None:
-        """Move simulated time, which is published in mode CLOCK.
-
-        Args:
-            seconds: Step [s]; negative: back.
-        """
+        """Move simulated time, published in mode CLOCK, by a step [s], also back."""
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Schedule a call of `act`; return at once.
+        """Schedule a call of `act` in some seconds; return at once.
 
-        `restore` cancels the call.
-
-        Args:
-            seconds: Time until the call [s].
-            act: Called once, without arguments, while messages are received.
+        `restore` cancels the call. `act` is called once, while messages are received.
         """
 
         fault = self.restored
@@ -113,14 +96,7 @@ class FaultStand(NodeStand):
         self._more.append(lambda: self.live.node.destroy_timer(timer))
 
     def learn_efforts(self) -> None:
-        """Record the efforts of a robot at rest at `elsewhere` and at its own position.
-
-        They are stored in `sound`, in this order. The controller then holds at its own
-        position.
-
-        Raises:
-            DynError: No effort flows, or a transition fails.
-        """
+        """Set `sound` to the efforts at rest at `elsewhere` and at its own position."""
         self.sound = []
         for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
@@ -130,19 +106,11 @@ class FaultStand(NodeStand):
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send joint states of another robot at `elsewhere` until `restore`, too.
-
-        They come from a second publisher, with the normal velocities.
-        """
+        """Send states at `elsewhere`, too, from a second publisher until `restore`."""
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
-        """Send states of other joints, all numbers zero, from a second publisher.
-
-        Args:
-            names: Names of the joints.
-            once: Whether only one message is sent; else they are sent until `restore`.
-        """
+        """Send zero states of other joints from a second publisher until `restore`."""
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
 
     def target(
@@ -150,14 +118,9 @@ class FaultStand(NodeStand):
     ) -> None:
         """Send targets of a tool until `restore`, at the period of the states.
 
-        Args:
-            topic: target_pose (PoseStamped), target_twist (TwistStamped), target_wrench
-                or target_stiffness (WrenchStamped, as for any other name), below the
-                controller's name.
-            numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;
-                linear]. Another count raises a ValueError when the first one is sent.
-            frame: header.frame_id.
-            age: Age of the stamps [s].
+        `topic`, below the controller's name, is target_pose, with 7 numbers: position
+        and quaternion x, y, z, w; else target_twist or another with 6: [angular;
+        linear]. `frame` is header.frame_id, `age` that of the stamps [s].
         """
         node, kinds = self.live.node, {"target_pose": PoseStamped}
         kinds["target_twist"] = TwistStamped
@@ -185,28 +148,19 @@ class FaultStand(NodeStand):
         self._say(kind, f"{CONTROL}/{topic}", make)
 
     def split_states(self) -> None:
-        """Send the first half of the joints from a second publisher until `restore`.
-
-        The feed then has only the other half, which is the larger one of an odd number.
-        """
+        """Send the first half of the joints from a second publisher until `restore`."""
         feed, half = self.feed, len(self.names) // 2
         self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])
         rest = {key: feed[key][half:] for key in ("names", "q", "qd")}
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the last effort before the fault from a second publisher.
-
-        It is sent at the period of the states until `restore`.
-        """
+        """Send the effort before the fault from a second publisher until `restore`."""
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
     def describe(self) -> None:
-        """Publish the description of another robot on robot_description, once, latched.
-
-        It is arm7, or two_link if the robot under test has 7 joints.
-        """
+        """Publish the description of another robot on robot_description, latched."""
         robot = "arm7" if len(self.names) != 7 else "two_link"
         text = String(data=robots.path(robot).read_text(encoding="utf-8"))
         self._say(String, "robot_description", lambda: text, once=True)
@@ -244,10 +198,7 @@ class FaultStand(NodeStand):
         ]
 
     def wrong_transitions(self) -> None:
-        """Request transitions that are not available in the controller's state.
-
-        The responses are not waited for.
-        """
+        """Request transitions that the controller's state lacks, without a wait."""
         for number in WRONG[self.doing != INACTIVE]:
             self._ask_change(number)
 
@@ -257,15 +208,10 @@ class FaultStand(NodeStand):
         return self._transition.call_async(request)
 
     def pipelined_transitions(self) -> Callable[[], bool]:
-        """Request all transitions of a restart at once, ROUNDS times.
+        """Request all transitions of a restart at once, ROUNDS (5) times.
 
-        They are deactivate, cleanup, configure and activate; ROUNDS is 5; `doing`
-        becomes "restarted". A round follows the last response of the previous one.
-        Whether a transition succeeds is not checked.
-
-        Returns:
-            A function without arguments: whether the last request was answered, and
-                efforts flow again or the controller has ended.
+        A round follows the last response of the previous one. The result tells whether
+        the last request was answered, and efforts flow or the controller has ended.
         """
         answers: list[Any] = []
 
@@ -295,14 +241,8 @@ class FaultStand(NodeStand):
     def latched(self, act: Callable[[], object]) -> Callable[[], bool]:
         """Call ~/estop of the guard, and call `act` while its stop is latched.
 
-        `act` is called PAUSE (0.5 s) later; this function returns before.
-
-        Returns:
-            A function without arguments: whether `act` was called and the guard has
-                published diagnostics since.
-
-        Raises:
-            DynError: The service is not available in time.
+        `act` is called PAUSE (0.5 s) later; this function returns before. The result
+        tells whether it was called and the guard has published diagnostics since.
         """
         self._call(GUARD_ESTOP, Trigger.Request())
         done: list[object] = []
@@ -315,10 +255,7 @@ class FaultStand(NodeStand):
         return lambda: bool(done) and WATCHER in self.said
 
     def restart_guard(self) -> None:
-        """Kill the guard, which must have been started, and start another one.
-
-        The end of the first is waited for, but not the start of the second.
-        """
+        """Kill the guard, wait for its end, and start another one without a wait."""
         self.send_signal(WATCHER, signal.SIGKILL)
         self.processes.pop(WATCHER).popen.wait()
         self._start(WATCHER)
@@ -334,19 +271,12 @@ class FaultStand(NodeStand):
         self._say(Bool, f"{WATCHER}/stopped", lambda: word)
 
     def stray_beat(self) -> None:
-        """Send beats of another guard, not stopped, until `restore`.
-
-        It has the uuid "another" and 99 answered resets.
-        """
+        """Send beats of another guard, not stopped, until `restore`."""
         beat = beat_message(Beat("another", False, resets=99, timeout=0.2))
         self._say(type(beat), f"{WATCHER}/{TOPIC}", lambda: beat)
 
     def neighbour(self, kind: str) -> None:
-        """Start another process, see neighbours; `restore` waits for its end.
-
-        Args:
-            kind: Key of neighbours.KINDS; with another the process fails, unnoticed.
-        """
+        """Start the process of a key of neighbours.KINDS; `restore` awaits its end."""
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]
         command = [sys.executable, "-m", "ros_nodes.tools.neighbours", kind, *places]
@@ -362,49 +292,28 @@ class FaultStand(NodeStand):
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Make the solver fail from now on, and receive messages for 2 PAUSE, 1 s.
-
-        Meant for the solver fails_by_slow, whose effort is late then.
-        """
+        """Make the solver fails_by_slow fail from now on; receive messages for 1 s."""
         self.fail()
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
         """Call ~/estop; do not wait for the response.
 
-        `doing` becomes "stopped", unless it is INACTIVE. The next activation ends the
-        stop; a stop that is called while the node is inactive lasts until the
-        activation after that.
-
-        Raises:
-            DynError: The service is not available in time.
+        The next activation ends the stop; called while the node is inactive, it lasts
+        until the activation after that.
         """
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable, not waiting for the response; `doing` is "enabled by hand".
-
-        Args:
-            data: True: enable torque; False: disable it.
-
-        Raises:
-            DynError: The service is not available in time.
-        """
+        """Call ~/enable, not waiting for the response; `doing` is "enabled by hand"."""
         self.doing = "enabled by hand"
         self._call(ENABLE, SetBool.Request(data=data))
 
     def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
         """Set a parameter of the controller to each value in turn, by separate calls.
 
-        The responses are not waited for.
-
-        Returns:
-            A function without arguments: whether one of the calls was answered; in a
-                flood others may be lost.
-
-        Raises:
-            DynError: The service is not available in time.
+        The result tells whether one was answered; in a flood others may be lost.
         """
         answers = []
         for value in values:
@@ -417,12 +326,7 @@ class FaultStand(NodeStand):
     def refused(self, name: str, value: float) -> Callable[[], bool]:
         """Request a value of a controller's parameter that must be refused.
 
-        Returns:
-            A function without arguments: whether the answer has come. It raises a
-                DynError if the value was accepted; `restore` then ends the controller.
-
-        Raises:
-            DynError: The service is not available in time.
+        The result tells whether the answer has come; DynError: it was accepted.
         """
         done = self.set_parameter(name, value)
 

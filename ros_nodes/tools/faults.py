@@ -45,7 +45,6 @@ class Fault:
 
     Attributes:
         name: Name for --only.
-        meaning: Description of the fault.
         inject: Causes the fault on a FaultStand; may return a function that tells
             whether the fault is over, for which `extra` is the longest wait.
         mode: alone: the controller, to which the test stand sends joint states; pair:
@@ -61,8 +60,7 @@ class Fault:
             the robot.
         extra: Additional time to watch [s].
         until: Text in a line of the controller's log that ends the fault.
-        says: Text that diagnostics must contain.
-        unsaid: Text that diagnostics must not contain.
+        says, unsaid: Text that diagnostics must contain, and must not contain.
         logs: Text that the controller's log must contain exactly once since its start.
         needs: Feature that parameters or robot may lack, "age", "limits" or
             "cartesian"; then the fault is left out. Empty: none.

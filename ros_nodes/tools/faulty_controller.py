@@ -89,14 +89,9 @@ class FailingSolver(NumpySolver):
 
         tau = rnea(q, qd, qdd)
 
-    Inputs and outputs: those of INVERSE_DYNAMICS; an external force is ignored.
-
-    Attributes:
-        failing: Whether all solvers of this class fail; the kinds holding and blocking
-            fail once and set it to False.
-
-    Args:
-        kind: Key of KINDS: the failure.
+    Inputs and outputs: those of INVERSE_DYNAMICS; an external force is ignored. `kind`
+    is a key of KINDS. All solvers of this class fail while `failing` is true; the kinds
+    holding and blocking fail once and set it to False.
 
     Source: design of this project.
     """
@@ -109,15 +104,9 @@ class FailingSolver(NumpySolver):
         self._exact: Any = None
 
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
-        """Return the joint forces, (nv,) [N·m | N].
+        """Return the joint forces, (nv,) [N·m | N], or fail while `failing` is true.
 
-        While `failing` is true, the failure acts instead: it returns anything, late or
-        never, raises an exception, or overwrites the inputs.
-
-        Args:
-            model: Robot; the first call builds the correct solver for it, and later
-                calls use this solver for any robot.
-            inputs: q, qd, qdd, and further ones, which are ignored.
+        The first call builds the correct solver for `model`; later calls use it.
         """
         if self._exact is None:
             self._exact = dyn.solver("rnea").build(model, engine="graph")
@@ -132,13 +121,7 @@ def dyn_solvers() -> list[FailingSolver]:
 
 
 class Blocker:
-    """A callback of a node that blocks its executor once, after the signal.
-
-    It is only added if the node's solver is `fails_by_blocking`.
-
-    Args:
-        node: A ComputedTorqueNode in configure.
-    """
+    """A callback that blocks a node's executor once, after the signal."""
 
     def __init__(self, node: Any) -> None:
         if node.value("inverse_dynamics.plugin_name") == "fails_by_blocking":

@@ -51,11 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
     """Return the names of the nodes with a life cycle, sorted, without hidden ones.
 
-    Args:
-        live: Connection to the nodes.
-        name: Full name of the only node to return, also a hidden one; its service is
-            waited for ABSENT (5 s) at most, and the list is empty if it has none.
-            Empty: all nodes, see Live.all_nodes for the wait.
+    `name`, a full one, is the only node, even if hidden; its service is waited for
+    ABSENT (5 s) at most.
     """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 
@@ -147,11 +144,7 @@ def state(live: Live, node: str) -> Any:
 
 
 def transitions(live: Live, node: str) -> list[Any]:
-    """Return the TransitionDescriptions of the transitions available for a node.
-
-    Raises:
-        DynError: There is no such service, or no response in time.
-    """
+    """Return the TransitionDescriptions of the transitions available for a node."""
     kind = GetAvailableTransitions
     answer = live.call(kind, f"{node}/get_available_transitions", kind.Request())
     return list(answer.available_transitions)

@@ -187,9 +187,6 @@ def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
     """Return the ParameterDescriptor of each name, in the order of the names.
 
     A node of rclpy returns none at all if it lacks one of the parameters.
-
-    Raises:
-        DynError: There is no such service, or no response in time.
     """
     request = DescribeParameters.Request(names=names)
     answer = live.call(DescribeParameters, f"{node}/describe_parameters", request)

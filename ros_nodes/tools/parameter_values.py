@@ -19,11 +19,8 @@ from dyn_core.validation.yaml_files import PlainDumper
 class ParameterKind(NamedTuple):
     """A type of a parameter.
 
-    Attributes:
-        label: Name that `describe` prints.
-        field: Field of a ParameterValue with the value.
-        said: Text that `get` prints before a value.
-        python: Type of a value, or of an element of an array.
+    `label` is what `describe` prints, `said` what `get` prints before a value; `field`
+    is that of a ParameterValue, `python` the type of a value, or of an array's element.
     """
 
     label: str
@@ -71,14 +68,7 @@ def value_of(message: Any) -> Any:
 
 
 def value_line(message: Any, hide_type: bool = False) -> str:
-    """Return the line that `get` prints for a ParameterValue, as ros2 param does.
-
-    Without a value it is "Parameter not set.", or with hide_type "None".
-
-    Args:
-        message: The ParameterValue.
-        hide_type: Whether to print the value only.
-    """
+    """Return the line that `get` prints for a ParameterValue, as ros2 param does."""
     kind, value = KINDS.get(message.type), value_of(message)
     if kind is None:
         return "None" if hide_type else "Parameter not set."
@@ -88,19 +78,9 @@ def value_line(message: Any, hide_type: bool = False) -> str:
 def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
     """Return the type and the value of a string that was typed for a parameter.
 
-    Args:
-        typed: A number, a word, or a list in YAML; any text for number 4, a string: it
-            is returned unchanged.
-        number: Type of the parameter; 0, or an unknown number: the type of the value is
-            used.
-        name: Name of the parameter, for the message.
-
-    Returns:
-        Number of the type, and the value for a ParameterValue; each byte of a byte
-            array is a `bytes`.
-
-    Raises:
-        SettingError: The string is no value of this type.
+    `typed` is a number, a word, or a list in YAML; for number 4, a string, any text,
+    which is returned unchanged. `number` is the type of the parameter; with 0, or an
+    unknown one, that of the value is used. Each byte of a byte array is a `bytes`.
     """
     if number == 4:
         return number, typed
@@ -167,10 +147,7 @@ def _converted(value: Any, kind: type) -> Any:
 
 
 def descriptor_lines(descriptor: Any) -> list[str]:
-    """Return the lines that `describe` prints for a ParameterDescriptor.
-
-    They are name and type, then description and constraints, as far as there are any.
-    """
+    """Return the lines that `describe` prints for a ParameterDescriptor."""
     lines = [f"Parameter name: {descriptor.name}"]
     lines.append(f"  Type: {label_of(descriptor.type)}")
     if descriptor.description:
@@ -204,16 +181,10 @@ _Dumper.add_representer(
 def dumped(
     node: str, values: Mapping[str, Any], unset: Mapping[str, int] | None = None
 ) -> str:
-    """Return parameters as YAML for --params-file.
+    """Return parameters, by name with dots, as YAML for --params-file.
 
-    YAML of ROS cannot express a parameter without a value or an empty array: such
-    parameters are listed in comments at the end.
-
-    Args:
-        node: Fully qualified name of the node.
-        values: Values by name with dots.
-        unset: Type numbers of parameters without a value, by name; None: there are
-            none.
+    YAML of ROS cannot express a parameter without a value (`unset`: its type number) or
+    an empty array: these are listed in comments at the end.
     """
     missing = [f"{k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
     missing += [f"{k}: [] is left out" for k, x in values.items() if x == []]

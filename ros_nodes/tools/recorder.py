@@ -71,23 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class TopicRecorder:
-    """Writes topics into a bag.
+    """Writes topics into a bag; `writer` must be open.
 
     Attributes:
-        live: Connection to the nodes.
-        writer: Writer of the bag.
         wanted: Full names of the topics to record; empty: all.
-        counts: Number of messages by topic.
         spans: Times of the first and the last message by topic, monotonic [s].
-        types: Message types by topic.
         seen: Names of all topics of the last search, recorded or not.
         seconds: Duration so far [s].
-
-    Args:
-        live, writer, wanted: As the attributes; the writer must be open.
-
-    Raises:
-        UnsupportedError: rosbags is not installed.
     """
 
     def __init__(self, live: Live, writer: Any, wanted: list[str]) -> None:
@@ -102,11 +92,9 @@ class TopicRecorder:
         self._refused: set[str] = set()
 
     def run(self, stop: list[int], duration: float | None) -> None:
-        """Record until a signal, or for a duration.
+        """Record until a signal, or for a duration [s].
 
-        Args:
-            stop: Numbers of received signals; a handler appends to it.
-            duration: Duration [s]; None: until a signal.
+        `stop` has the numbers of received signals; a handler appends to it.
         """
         started, search = time.monotonic(), 0.0
         end = "Ctrl-C ends" if duration is None else f"{duration:g} s"
@@ -163,14 +151,7 @@ class TopicRecorder:
     def report(self, output: Path) -> int:
         """Print the number of messages by topic, and their rate from first to last.
 
-        No rate is printed for fewer than two messages. Wanted topics on which nothing
-        came are printed to standard error, with the nearest others that there are.
-
-        Args:
-            output: Name of the bag, to be printed.
-
-        Returns:
-            0; 1 if there is no message, or none on one of the wanted topics.
+        Return 1 if nothing came, or nothing on one of the wanted topics, else 0.
         """
         silent = [x for x in self.wanted if not self.counts[x]]
         total = sum(self.counts.values())
@@ -197,21 +178,8 @@ class TopicRecorder:
 def echo(arguments: argparse.Namespace) -> int:
     """Print the messages of a topic as YAML, with a line `---` after each.
 
-    The fields are in the order of the message type, arrays are lists with one entry a
-    line. It ends by SIGINT, SIGTERM or SIGHUP, or after `count` messages.
-
-    Args:
-        arguments: Parsed arguments of `dyn echo`: topic (its first slash may be
-            missing), count (None: no end), and timeout [s], the longest wait for a
-            publisher and for the first message, with `count` for each message.
-
-    Returns:
-        Exit status 0.
-
-    Raises:
-        SettingError: Nobody publishes the topic within the timeout.
-        DynError: No message comes in time, the message type is not installed, or ROS 2
-            does not start.
+    It ends by a signal, or after `count` messages. `timeout` [s] is the longest wait
+    for a publisher and a message, after the first one only with `count`.
     """
     topic, count = f"/{arguments.topic.lstrip('/')}", arguments.count
     heard: list[Any] = []

@@ -35,8 +35,6 @@ def evaluation_figure(evaluation: Evaluation) -> Any:
     """Return a matplotlib figure with one panel per joint, over time [s].
 
     Each has the measured and the computed joint force and their residual [N·m | N].
-
-    Raises UnsupportedError if matplotlib is not installed.
     """
     motion, model = evaluation.motion, evaluation.model
     rows = thinned(len(motion.t))
@@ -79,17 +77,7 @@ def _robot(arguments: argparse.Namespace) -> Model:
 def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Run `dyn evaluate`: print measured against computed joint forces; return 0.
 
-    With --identify, the robot is then identified from the recording. With --plot, the
-    evaluation is drawn into a file, with --identify that of the identified robot.
-
-    Args:
-        arguments: Parsed arguments of `dyn evaluate`.
-
-    Raises:
-        SettingError: An option has no effect, a folder does not exist, or --identify
-            would replace a file of the robot, its parameters or the recording.
-        DynError: A file cannot be read or written, or the identified parameters are
-            impossible.
+    With --identify the robot is then identified; --plot draws the last evaluation.
     """
     if arguments.plot:
         check_plot(arguments.plot)

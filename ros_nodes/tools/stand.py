@@ -57,12 +57,7 @@ WATCHER = GUARD.executable
 
 
 class SeenEffort(NamedTuple):
-    """A received effort.
-
-    Attributes:
-        t: Time of receipt, monotonic [s].
-        values: Effort of each joint, (n,) [N·m | N].
-    """
+    """A received effort, `values` (n,) [N·m | N], and its time `t`, monotonic [s]."""
 
     t: float
     values: np.ndarray
@@ -72,11 +67,7 @@ class NodeStand:
     """The nodes under test, and a node that sends joint states to them.
 
     Attributes:
-        live: Connection to the nodes.
-        names: Names of the n joints.
-        params: Parameter file of the nodes.
         joint: Index of the joint with faults.
-        rng: Random number generator.
         normal: The feed without faults.
         feed: Properties of the sent joint states: names, q, qd; on: whether states are
             sent; alter: function of q, qd and the state's index that returns the
@@ -85,14 +76,11 @@ class NodeStand:
             whether the state is lost; burst: number of states sent at once; jitter:
             largest delay [s].
         last: Last effort before `begin`, (n,) [N·m | N]; zero before the first.
-        restored: Number of calls of `restore`.
         seen: Received efforts: COMMANDS, sent to the robot; APPLIED, which act on it.
         said: Level and message of the last diagnostics by node.
-        processes: Processes by executable.
         mode, solver, unguarded: As the present fault needs them: its mode; the failure
             of the solver, else empty; whether the controller waits for a guard.
-        doing: State of the controller: HOLDING, MOVING, INACTIVE, or another word after
-            a fault.
+        doing: HOLDING, MOVING, INACTIVE, or another word after a fault.
     """
 
     def __init__(
@@ -208,12 +196,7 @@ class NodeStand:
     def ensure(self, fault: Fault) -> None:
         """Start the nodes that a fault needs, and bring the controller to its state.
 
-        The effects of the previous fault are undone first. Nodes that the fault cannot
-        use as they are, such as a controller with another solver, are ended and started
-        anew.
-
-        Raises:
-            DynError: The controller does not reach the state.
+        The previous fault is undone. Nodes that do not fit, as by solver, start anew.
         """
         self.restore()
         mode, before = fault.mode, self.mode
@@ -327,11 +310,9 @@ class NodeStand:
     ) -> None:
         """Send a slow trajectory with one point, to be reached in TIME (30) seconds.
 
-        Args:
-            names: Names of the joints, at most n; name k gets the position of the
-                robot's joint k. None: all of the robot.
-            way: Displacement of each joint from its position in `normal` [rad | m].
-            stamp: Seconds of the header's stamp; 0: start now.
+        `names`, at most n; name k gets the position of the robot's joint k; None: all.
+        `way` is the displacement of each joint from its position in `normal` [rad | m],
+        `stamp` that of the header [s]; 0: start now.
         """
         places = np.array(self.normal["q"]) + way
         positions = places[: len(names)] if names else places
@@ -374,22 +355,14 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether none of the last FLOWING (20) efforts of a kind is zero.
-
-        An effort is zero if all joints have zero. False if fewer have been received.
-
-        Args:
-            kind: COMMANDS or APPLIED.
-        """
+        """Return whether none of the last FLOWING (20) efforts of a kind is zero."""
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
         """Undo the effects of a fault; processes that have ended are not restarted.
 
-        Suspended processes continue, resources made for the fault are destroyed, with a
-        wait for the end of a neighbour, and the joint states are the normal ones, sent
-        if there is a publisher of them.
+        Suspended processes continue; the end of a neighbour is waited for.
         """
         self.restored += 1
         for resource in self._more:
@@ -427,11 +400,7 @@ class NodeStand:
         return True
 
     def end(self, name: str) -> None:
-        """End a node if it runs, also if it is suspended, and forget its process.
-
-        Args:
-            name: Executable of the node.
-        """
+        """End a node if it runs, also if it is suspended, and forget its process."""
         process = self.processes.pop(name, None)
         if process is not None:
             if process.popen.poll() is None:
@@ -441,8 +410,7 @@ class NodeStand:
     def end_all(self) -> None:
         """Undo the effects of a fault, see `restore`, and end all nodes.
 
-        States, if there is a publisher, are sent on. Mode, solver and `unguarded` stay,
-        and hold for nodes that are started later.
+        Mode, solver and `unguarded` stay, and hold for nodes that are started later.
         """
         self.restore()
         for name in list(self.processes):
@@ -453,8 +421,7 @@ class NodeStand:
     def begin(self) -> float:
         """Clear recorded efforts and diagnostics; return the time, monotonic [s].
 
-        The last command, if any, is stored in `last`, else `last` is kept. The index of
-        states begins at 0 again; longest_pause counts from here on.
+        The last command is stored in `last`; the index of states begins at 0 again.
         """
         self.said.clear()
         self._count = 0
@@ -478,27 +445,18 @@ class NodeStand:
     def longest_pause(self) -> float:
         """Return the largest total time that a thread has waited for a processor [s].
 
-        It counts from `begin`, over the threads of all processes of the stand; 0 if the
-        system does not report it.
+        It counts from `begin`, over all processes; 0 if the system does not report it.
         """
         before, now = self._waited, self._waits()
         waited = (ns - before.get(path, 0) for path, ns in now.items())
         return 1e-9 * max(waited, default=0)
 
     def log(self) -> list[str]:
-        """Return the lines that the controller has printed so far.
-
-        The list grows; the controller must have been started.
-        """
+        """Return the lines that the controller has printed so far; the list grows."""
         return self.processes[CONTROL].lines
 
     def watch(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
-        """Receive messages for a time, or until a condition holds.
-
-        Args:
-            seconds: Longest time [s].
-            done: The condition; by default never.
-        """
+        """Receive messages for a time [s], or until a condition holds."""
         self.live.until(done, seconds)
 
     def _last_said(self, name: str) -> str:
@@ -508,8 +466,7 @@ class NodeStand:
     def worst_said(self) -> str:
         """Return the most serious of the last diagnostics of all nodes.
 
-        The form is "NODE LEVEL: message"; ERROR precedes WARN, and WARN precedes OK and
-        STALE. "-" without diagnostics. Earlier diagnostics of a node do not count.
+        The form is "NODE LEVEL: message", or "-"; ERROR precedes WARN, then others.
         """
         said: Mapping[str, tuple[int, str]] = self.said
         if not said:
