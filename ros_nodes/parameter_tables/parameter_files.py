@@ -77,6 +77,27 @@ def read_parameters(
         raise SettingError(str(error), "params") from error
 
 
+def node_parameters(path: Any, node: str) -> dict[str, Any]:
+    """Return the parameters of a file for any node, unchecked, by name with dots.
+
+    `node` is its full name. SettingError: the file is invalid, or has none for it.
+    """
+    try:
+        data, where = read_yaml(path, "parameter file", "parameters")
+        by_name = _by_name(data if isinstance(data, Mapping) else {}, where)
+        namespace, _, name = node.rpartition("/")
+        values: dict[str, Any] = {}
+        for key in sections(by_name, name, namespace):
+            values |= _flat(f"{where}: {key}", by_name[key])
+    except ModelError as error:
+        raise SettingError(str(error), "file") from error
+    if not values:
+        shown = ", ".join(by_name) or "nothing"
+        valid = f"{node}: {{ros__parameters: {{NAME: VALUE}}}}, or /**"
+        raise SettingError(f"{where}: parameters of {shown}; valid: {valid}", "file")
+    return values
+
+
 def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
     """Return the keys of a parameter file that match a node, in their order.
 

@@ -87,6 +87,8 @@ def add_param(parser: argparse.ArgumentParser) -> None:
     verb = _verb(verbs, "describe", "type, range and meaning of parameters")
     verb.add_argument("names", nargs="*", help="parameters; without: all")
     _verb(verbs, "dump", "all values as YAML, for --params-file")
+    verb = _verb(verbs, "load", "give parameters the values of a file, all or none")
+    verb.add_argument("file", help="parameter file, as of dump")
     parser.set_defaults(run=_param)
 
 

@@ -11,9 +11,11 @@ from rcl_interfaces.srv import (
     GetParameters,
     ListParameters,
     SetParameters,
+    SetParametersAtomically,
 )
 
 from dyn_core.errors import SettingError, unknown_name
+from ros_nodes.parameter_tables.parameter_files import node_parameters
 from ros_nodes.parameters import OPTION
 from ros_nodes.tools.live import Live, connect
 from ros_nodes.tools.parameter_values import (
@@ -79,18 +81,54 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     set, of the type of its value; without a value, and for an option of a solver that
     was not given before, of the type that the string has.
     """
-    name, number = arguments.name, NOT_SET
+    (parameter,) = _typed(live, node, {arguments.name: arguments.value})
+    return _send(live, node, parameter, "Set")
+
+
+def _load(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Give a node the parameters of `arguments.file`, all or none; print the changes.
+
+    Those that the node has already are not sent: they may be fixed. SettingError: the
+    file has none for the node, there is no such parameter, or the node refuses one.
+    """
+    wanted = node_parameters(arguments.file, node)
+    new = _typed(live, node, {name: str(value) for name, value in wanted.items()})
+    now = values(live, node, [x.name for x in new])
+    new = [x for x in new if value_of(x.value) != value_of(now[x.name])]
+    request = SetParametersAtomically.Request(parameters=new)
+    service = f"{node}/set_parameters_atomically"
+    result = live.call(SetParametersAtomically, service, request).result
+    if not result.successful:
+        raise SettingError(f"no parameter of {arguments.file} is set: {result.reason}")
+    for parameter in new:
+        print(f"{parameter.name}: {value_of(parameter.value)}")
+    print(
+        f"{len(new)} of {len(wanted)} parameters of {arguments.file} were new to {node}"
+    )
+    return 0
+
+
+def _typed(live: Live, node: str, texts: dict[str, str]) -> list[Parameter]:
+    """Return Parameters by name and text, each of the type that the node's own has.
+
+    See _set. SettingError: there is no such parameter, or the text is of another type.
+    """
     known = parameter_names(live, node)
-    if not OPTION.fullmatch(name) or name in known:
-        _check(node, [name], known)
-        (descriptor,) = descriptors(live, node, [name])
-        number = descriptor.type
-        if descriptor.dynamic_typing or number == NOT_SET:
-            number = values(live, node, [name])[name].type
-    number, value = typed_value(arguments.value, number, name)
-    message = ParameterValue(type=number)
-    setattr(message, KINDS[number].field, value)
-    return _send(live, node, Parameter(name=name, value=message), "Set")
+    there = [name for name in texts if name in known or not OPTION.fullmatch(name)]
+    _check(node, there, known)
+    described = descriptors(live, node, there) if there else []
+    numbers = {each.name: each.type for each in described}
+    loose = [x.name for x in described if x.dynamic_typing or x.type == NOT_SET]
+    if loose:
+        now = values(live, node, loose)
+        numbers |= {name: value.type for name, value in now.items()}
+    parameters = []
+    for name, text in texts.items():
+        number, value = typed_value(text, numbers.get(name, NOT_SET), name)
+        message = ParameterValue(type=number)
+        setattr(message, KINDS[number].field, value)
+        parameters.append(Parameter(name=name, value=message))
+    return parameters
 
 
 def _delete(live: Live, node: str, arguments: argparse.Namespace) -> int:
@@ -147,6 +185,7 @@ VERBS = {
     "delete": _delete,
     "describe": _describe,
     "dump": _dump,
+    "load": _load,
 }
 
 

@@ -75,7 +75,39 @@ def _wait_for(run, node, wanted):
         assert time.monotonic() < deadline, run("lifecycle", "get", node)
 
 
-def _params(run):
+def _load(run, node, path):
+    """What `dyn param load` says of a file: all of it is taken, or nothing."""
+    path.write_text(
+        "/**/computed_torque:\n  ros__parameters:\n    mode: computed_torque\n"
+        "    gains: {joint1: {p: 450, d: 42}, joint2: {p: 390.5}}\n"
+    )
+    wanted = "gains.joint1.p: 450.0\ngains.joint1.d: 42.0\ngains.joint2.p: 390.5\n"
+    wanted += f"3 of 4 parameters of {path} were new to {node}\n"
+    assert run("param", "load", node, str(path))[:2] == (0, wanted)
+    path.write_text(
+        "/**: {ros__parameters: {gains.joint1.p: 460.0, gains.joint2.p: -1.0}}\n"
+    )
+    status, _, err = run("param", "load", node, str(path))
+    begin = f"no parameter of {path} is set: Parameter gains.joint2.p out of range"
+    assert (status, begin in err) == (1, True), err
+    for content, message in (
+        (
+            "/**: {ros__parameters: {gains.jiont1.p: 1}}",
+            "did you mean 'gains.joint1.p'",
+        ),
+        (
+            "/simulator: {ros__parameters: {period: 1}}",
+            "parameters of /simulator; valid",
+        ),
+        ("/**: {ros__parameters: {gains.joint1.p: [1]}}", "'[1]'; valid: a double"),
+    ):
+        path.write_text(content)
+        status, _, err = run("param", "load", node, str(path))
+        assert (status, message in err) == (1, True), err
+    assert run("param", "get", node, "gains.joint1.p")[1] == "Double value is: 450.0\n"
+
+
+def _params(run, path):
     """What `dyn param` says of the running controller."""
     node = "/computed_torque"
     status, out, _ = run("param", "list", "computed_torque")
@@ -94,6 +126,7 @@ def _params(run):
         == "Set parameter successful\n"
     )
     assert run("param", "get", node, "gains.joint1.p")[1] == "Double value is: 500.0\n"
+    _load(run, node, path)
     status, _, err = run("param", "set", node, "mode", "gravity")
     assert (status, "Setting parameter failed: mode is structure" in err) == (1, True)
     status, _, err = run("param", "set", node, "gains.joint1.p", "much")
@@ -286,7 +319,7 @@ def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     topics = ["joint_states", "effort_controller/commands"]
     some = _record(bag, "--duration", "4", "--topics", *topics)
     every = _record(folder)
-    names = _params(run)
+    names = _params(run, tmp_path / "mine.yaml")
     flat = _dump(run, names, tmp_path / "dump.yaml")
     _read_back(tmp_path / "dump.yaml", flat)
     _nobody(run)
