@@ -35,14 +35,10 @@ class Stopped(Exception):
 class ChunkOutcome:
     """The outcome of a chunk.
 
-    Attributes:
-        failed: Runs of rows whose status is not 0: first row, row behind the last
-            (indices in the batch), reason.
-        value: Value of the reduction over the chunk; None without a reduction, or if
-            all its rows failed.
-        results: Results of the chunk, one array for each output, that are to be written
-            or returned by the receiver; None if they are written, or reduced.
-        sums: CRC-32 checksum of the results of each output; empty if not needed.
+    `failed` has runs with indices in the batch. `value` is the reduced value, None
+    without a reduction or if all rows failed. `results` are for the receiver to write
+    or return, one array for each output; None if they are written or reduced. `sums`
+    has the CRC-32 of each output's results; empty if not needed.
     """
 
     failed: tuple[Run, ...]
@@ -100,14 +96,8 @@ def _whole(rows: int, step: int) -> int:
 class ChunkTask:
     """The computation of any chunk of a batch: Program, inputs and destination.
 
-    Attributes:
-        program: Program, which runs on the calling thread.
-        rows: Inputs of the batch.
-        targets: Arrays that results are written to; None: results are returned.
-        reduction: Reduction that replaces the results, or None.
-        strip: Number of rows of a strip.
-        status: Whether failed rows are recorded; False: they raise an error.
-        summed: Whether checksums of the results are needed.
+    Without `targets` results are returned. `strip` is a number of rows. With `status`
+    failed rows are recorded, else they raise an error. `summed`: checksums are needed.
     """
 
     def __init__(
@@ -134,25 +124,10 @@ class ChunkTask:
         """Compute the rows of one chunk, strip by strip.
 
         Results are written to `targets`; without targets and reduction they are in the
-        outcome, which also has the failed rows, the value of the reduction and, with
-        `summed`, the checksums. After an error the targets may have some of the rows.
-        Errors of the caller's functions and of reading inputs pass through.
-
-        Args:
-            first, last: Range of its rows, last excluded.
-            sent: Rows of the chunk that came with the task: an array for each input,
-                None for inputs that are read here; empty: all are read here.
-            stopped: Function that returns whether to stop; called before each strip.
-
-        Raises:
-            Stopped: `stopped` returned True.
-            RowError: Rows of a strip failed and `status` is False; has their indices in
-                the batch.
-            BatchError: Results cannot be written.
-            UnseenRows: This process does not see the file of an input.
-            ShapeError: A function of rows returned arrays that do not fit.
-            SettingError: A function of the reduction returned anything but real
-                numbers, or without `combine` values that do not add up.
+        outcome. After an error the targets may have some of the rows. `sent` has the
+        arrays that came with the task, None for inputs that are read here; empty: all
+        are. Stopped: `stopped`, called before each strip, returned True. UnseenRows: an
+        input's file is not seen here. RowError has indices in the batch.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
@@ -270,11 +245,7 @@ def _error(
 
 
 class ChunkSums:
-    """A task that computes the checksums of the results of chunks, as stored.
-
-    Attributes:
-        targets: Arrays with the results.
-    """
+    """A task that computes the checksums of the results of chunks, as stored."""
 
     def __init__(self, targets: Targets) -> None:
         self.targets = targets
@@ -282,12 +253,7 @@ class ChunkSums:
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> tuple[int, ...] | None:
-        """Return the CRC-32 of these rows of each output; None if they cannot be read.
-
-        Args:
-            first, last: Range of the rows, last excluded.
-            sent, stopped: Ignored; they are as in ChunkTask.run.
-        """
+        """Return the CRC-32 of these rows of each output; None: they cannot be read."""
         return self.targets.sums(first, last)
 
 

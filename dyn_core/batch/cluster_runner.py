@@ -58,19 +58,12 @@ class TaskFacts:
     """A ChunkTask in transferable form: the data another process needs to rebuild it.
 
     Attributes:
-        program: Program that computes the rows.
-        reduction: Reduction that replaces the results, or None.
-        strip: Number of rows of a strip.
-        status: Whether failed rows are recorded instead of raising an error.
-        summed: Whether checksums of the results are needed.
         generated: GeneratedRows, evaluated on the worker; None if inputs are arrays.
-        rows: Number of rows of the batch.
         values: Inputs that all rows share, by index.
         references: Reference of each input's file; None for inputs that are sent.
         contents: Fingerprint of each input with a reference; else empty.
         results: References of the targets; None if results are sent back.
-        journal, token: Path and token of the journal: a worker that does not see them
-            does not see the result files either.
+        journal, token: A worker that does not see them does not see the results either.
     """
 
     program: Program[Any]
@@ -95,10 +88,6 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     A function of rows is included; the rows of other inputs are sent with each chunk.
     Workers send results back if there is no journal, or if other processes cannot open
     a target; otherwise workers that see the targets write to them.
-
-    Args:
-        task: Task of each chunk of the run.
-        journal: Journal of the run, or None.
     """
     sources = task.rows.sources
     references = tuple(None if x.rows is None else x.reference() for x in sources)
@@ -139,27 +128,11 @@ def packed(facts: TaskFacts) -> bytes:
 def run_chunk(
     packed: bytes, first: int, last: int, sent: Sequence[Any]
 ) -> ChunkOutcome:
-    """Compute a chunk, on a worker.
+    """Compute a chunk, on a worker; `packed` is TaskFacts as bytes.
 
-    Chunks of a Program whose engine is not native run one after the other.
-
-    Args:
-        packed: TaskFacts as bytes, see `packed`.
-        first, last: Range of its rows, last excluded.
-        sent: Rows of the inputs that were sent, one array for each input; None for
-            those the worker reads itself. Empty if a function generates the rows.
-
-    Raises:
-        UnseenRows: The worker does not see the file of an input that was not sent, or
-            cannot read it, as zarr is not installed here.
-        BatchError: It would compute other bits (says what differs), or results cannot
-            be written.
-        RowError: Rows failed and the task records no status.
-        ShapeError: A function of rows returned arrays that do not fit.
-        SettingError: A function of the reduction returned anything but real numbers,
-            or without `combine` values that do not add up.
-        ImportError: The task needs a module that this worker lacks.
-        Exception: Other errors of the caller's functions pass through.
+    Chunks of an engine that is not native run one after the other. `sent` has an array
+    for each input that was sent, None for others; empty for generated rows. UnseenRows:
+    the worker cannot read a file. BatchError: it would compute other bits.
     """
     with _OPENING:
         task = _task(packed)
@@ -251,18 +224,8 @@ AHEAD = 2, 4  # chunks in flight for a thread; if they bring and return no rows
 def connected(scheduler: Any, workers: int) -> Iterator[Any]:
     """Context manager that yields a Client of the requested scheduler.
 
-    A Client that is passed in is yielded and stays open; others are closed at the end,
-    and so are the processes of "processes".
-
-    Args:
-        scheduler: "processes", the address of a scheduler, or a distributed.Client.
-        workers: Number of processes for "processes"; ignored otherwise.
-
-    Raises:
-        UnsupportedError: Dask is not installed.
-        BatchError: No scheduler answers within 10 s, the address is not valid, or an
-            OSError or ValueError stops the start of the processes.
-        RuntimeError: Dask fails to start the processes for another reason.
+    The scheduler is "processes", an address, or a Client, which stays open; others are
+    closed at the end, and so are the processes. BatchError: none answers within 10 s.
     """
     distributed = library("distributed", f"scheduler={scheduler!r}")
     if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):
@@ -302,23 +265,11 @@ def on_cluster(
 ) -> Iterator[tuple[int, ChunkOutcome]]:
     """Iterate over (index, ChunkOutcome) of the chunks, in order of completion.
 
-    Nothing is submitted before the first is asked for; if the iteration ends early,
-    the remaining chunks are cancelled.
-
-    Args:
-        client: Client of the scheduler.
-        task: Task of each chunk; results that workers send back are written to its
-            targets here.
-        chunks: Chunks to be computed: (index, first row, row behind the last).
-        journal: Journal of the run, or None; workers use it to recognise shared files.
-
-    Raises:
-        BatchError: No worker comes within 30 s, a chunk kills several workers, a worker
-            cannot import the code or would compute other bits, results cannot be
-            written, or the scheduler is lost.
-        RowError: Rows fail and the task records no status.
-        UnsupportedError: Dask or cloudpickle is not installed.
-        Exception: Other errors of a worker, such as ShapeError, unchanged.
+    Chunks are (index, first row, row behind the last). Nothing is submitted before the
+    first is asked for; if the iteration ends early, the remaining ones are cancelled.
+    Results that workers send back are written to the task's targets here; the journal
+    tells workers which files are shared. BatchError: no worker comes within 30 s, one
+    would compute other bits, a chunk kills several, or the scheduler is lost.
     """
     try:
         client.wait_for_workers(1, timeout=WAIT)

@@ -56,24 +56,12 @@ class FailedRows:
 
 
 def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
-    """Return failed rows as runs of adjacent rows with the same reason.
-
-    A run is (first row, row behind the last, reason).
-
-    Args:
-        rows: Indices of the rows, ascending, which is not checked.
-        reasons: Reason of each row; ValueError for another number of them.
-    """
+    """Return ascending rows as Runs of adjacent ones with the same reason."""
     return joined((row, row + 1, why) for row, why in zip(rows, reasons, strict=True))
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return runs as a list, with adjacent runs of the same reason merged.
-
-    Args:
-        runs: Runs (first row, row behind the last, reason) in ascending order, which
-            is not checked.
-    """
+    """Return ascending Runs as a list, with adjacent ones of the same reason merged."""
     result: list[Run] = []
     for first, last, why in runs:
         if result and result[-1][1] == first and result[-1][2] == why:

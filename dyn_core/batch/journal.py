@@ -45,10 +45,8 @@ HEADER_TITLES = {
 class DoneChunk(NamedTuple):
     """The entry of a journal for a finished chunk.
 
-    Attributes:
-        failed: Runs of failed rows: first row, row behind the last, reason.
-        value: Value of the reduction over the chunk, as JSON data; None without one.
-        sums: CRC-32 checksum of the results of each output; empty in a reduction.
+    `value` is the reduced value as JSON data, None without one; `sums` has the CRC-32
+    of each output's results, empty in a reduction.
     """
 
     failed: tuple[Run, ...]
@@ -267,11 +265,7 @@ def beside(path: str) -> str:
 
 
 def journal_path(path: Any) -> str:
-    """Return the path of a journal as str, unchanged: it may be relative.
-
-    Raises SettingError if it is no str or os.PathLike, or a URL: lines must be appended
-    and flushed at once, which a URL does not support.
-    """
+    """Return a journal's path as str; refuse a URL: no line can be appended there."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or is_url(name):
         what = "the URL " if isinstance(name, str) else ""

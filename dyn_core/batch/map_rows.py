@@ -50,19 +50,9 @@ VALID = (
 def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     """Return the number of threads or processes.
 
-    For a Dask scheduler it is the number of threads of this process that check the
-    finished chunks of a resumed run; the workers are the scheduler's own.
-
-    Args:
-        scheduler: "threads", "processes", the address of a Dask scheduler, or a
-            distributed.Client.
-        workers: Requested number; None: the threads of the Program, else the
-            environment variable DYN_THREADS, else all cores.
-        program: Program that is evaluated.
-
-    Raises:
-        SettingError: `scheduler` or a DYN_THREADS that is read is not valid, `workers`
-            is not a whole number of at least 1, or is given for a Dask scheduler.
+    With a Dask scheduler it is the number of threads of this process that check the
+    finished chunks of a resumed run. None: the threads of the Program, else
+    DYN_THREADS, else all cores.
     """
     known = isinstance(scheduler, str) and (
         scheduler in ("threads", "processes") or "://" in scheduler
@@ -95,18 +85,7 @@ def checked_rows(
 ) -> BatchRows:
     """Return the inputs of a batch as BatchRows, or GeneratedRows for a function.
 
-    Args:
-        program: Program that is evaluated.
-        args, named: Inputs by position and by name; or one function of the row range,
-            by position.
-        count: Number of rows that the function generates; None for arrays.
-
-    Raises:
-        ShapeError: Inputs are missing, unknown, given twice or too many, one does not
-            fit its Port, no input has rows, the numbers of rows differ, or other inputs
-            stand beside the function.
-        SettingError: A function without `count` or of other than two arguments, `count`
-            without a function, or a `count` that is no whole number of at least 1.
+    A function of the row range stands alone and needs `count`, its number of rows.
     """
     functions = [x for x in args if callable(x) and not hasattr(x, "dtype")]
     if not functions:
@@ -139,16 +118,8 @@ def checked_chunk_rows(
 ) -> int:
     """Return the number of rows of a chunk, which may exceed that of all rows.
 
-    Args:
-        asked: Argument chunk_rows of map_rows; None: `usual`.
-        usual: Default number of rows of a chunk.
-        rows: Inputs of the batch.
-        targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
-
-    Raises:
-        SettingError: `asked` is not a whole number of at least 1; or the result, even
-            if it is `usual`, is below the number of all rows and no multiple of
-            `targets_grain`, so that two chunks would write one file of a zarr array.
+    A number below all rows must be a multiple of `targets_grain`, the rows of a file of
+    a zarr array in `out`: two chunks would write one file.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:
@@ -160,15 +131,7 @@ def checked_chunk_rows(
 def require_other_files(
     rows: BatchRows, files: ResultFiles | None, journal: str | None
 ) -> None:
-    """Raise SettingError if a result or the journal is, contains or is in a used file.
-
-    Symbolic links are resolved.
-
-    Args:
-        rows: Inputs of the batch, whose files are used.
-        files: Result files, or None; for the journal they are used, too.
-        journal: Path of the journal, or None.
-    """
+    """Refuse a result or journal that is, contains or is in a file already used."""
     used = [(x.file, f"the file of the input {x.name}") for x in rows.sources if x.file]
     written = [("out", x) for x in (() if files is None else files.names)]
     written += [("journal", x) for x in (journal,) if x is not None]
@@ -188,10 +151,6 @@ def require_other_memory(rows: BatchRows, targets: Targets) -> None:
     """Raise ShapeError if a result array is an input, or may share memory with one.
 
     Of zarr arrays only the same object is noticed, not the same store.
-
-    Args:
-        rows: Inputs of the batch.
-        targets: Result arrays of the caller.
     """
     for known in rows.sources:
         for array in targets.arrays:
@@ -210,17 +169,9 @@ Show = Callable[[int, int], Any]  # rows done before this run, rows done
 class BatchRun:
     """The state of one batch: its chunks, and the destination of their results.
 
-    `place` must run first, then `results` within `journaled`.
-
-    Attributes:
-        program: Program that computes the rows.
-        rows: Inputs of the batch.
-        reduction: Reduction that replaces the results, or None.
-        status: Whether failed rows are recorded instead of raising an error.
-        targets: Arrays that results are written to; None for a reduction.
-        journal: Journal of the run, or None.
-        strip, chunk: Number of rows of a strip and of a chunk.
-        runs: Runs of failed rows of each finished chunk, by the chunk's index.
+    `place` must run first, then `results` within `journaled`. `targets` is None for a
+    reduction; `strip` and `chunk` are numbers of rows; `runs` has the failed rows of
+    each finished chunk, by its index.
     """
 
     def __init__(
@@ -244,20 +195,8 @@ class BatchRun:
     ) -> None:
         """Choose the sizes of strips and chunks, and check the arrays of `out`.
 
-        Sets `strip`, `chunk` and, if `out` has arrays, `targets`.
-
-        Args:
-            out: Argument of map_rows: None, a path, or arrays for the results.
-            chunk_rows: Requested number of rows of a chunk; None: a default.
-            files: Result files if `out` is a path, else None.
-            near: Whether all workers see the files of this machine.
-
-        Raises:
-            ShapeError: The number of arrays in `out`, or the shape or dtype of one, is
-                wrong, or one is read-only, not of NumPy or zarr, or shares memory with
-                an input.
-            SettingError: There are several outputs and `out` is neither tuple nor list,
-                or `chunk_rows`, or its default, does not fit; see checked_chunk_rows.
+        Sets `strip`, `chunk` and, if `out` has arrays, `targets`. `files` is None
+        unless `out` is a path; `near`: all workers see the files of this machine.
         """
         program, count, grain = self.program, self.rows.count, 1
         if out is not None and files is None:
@@ -279,23 +218,10 @@ class BatchRun:
         """Context manager of an open journal and open result files.
 
         Sets `journal`, closed at the end, or None; and `targets` to result files or new
-        arrays in memory; arrays of the caller, or None, stay. With `resume`, the chunk
-        size of an existing journal replaces a default `chunk`, and refuses another.
-
-        Args:
-            path: Argument `journal` of map_rows; None: beside the result file, or no
-                journal if `out` is a URL or no path.
-            files: Result files if `out` is a path, else None.
-            resume: Whether to continue the run of an existing journal, or begin if
-                there is none; False: begin anew, and replace journal and result files.
-
-        Raises:
-            BatchError: The journal or a file belongs to another run, is damaged, in
-                use, or cannot be read or written; or, with `resume`, the result exists
-                without a journal.
-            SettingError: There is a journal, and results would be new arrays in memory.
-            ShapeError: With a journal or a URL: a function of rows returns arrays that
-                do not fit.
+        arrays in memory; arrays of the caller stay. Without `path` the journal is
+        beside the result file; there is none if `out` is a URL or no path. With
+        `resume` the chunk size of an existing journal replaces a default `chunk`, and
+        refuses another; without it, journal and result files are replaced.
         """
         if files is not None and path is None and not files.remote:
             path = beside(files.path)
@@ -357,21 +283,9 @@ class BatchRun:
     def results(self, client: Any, workers: int, show: Show) -> Any:
         """Compute the missing chunks; return the result of map_rows.
 
-        It is the results, or the reduced value; with `status` (this, FailedRows).
-
-        Args:
-            client: Client of a Dask scheduler; None for threads.
-            workers: Number of threads; with a client they only check finished chunks.
-            show: Called after each chunk with the number of rows done before this run,
-                and the number of all rows done.
-
-        Raises:
-            BatchError: The journal has failed rows and `status` is False, results
-                cannot be written, or a file, a worker or the scheduler is lost.
-            RowError: Rows fail and `status` is False.
-            ShapeError: A function of rows returns arrays that do not fit.
-            SettingError: A reduced value is not real, or values do not add up.
-            Exception: Errors of the caller's functions and of workers pass through.
+        It is the results, or the reduced value; with `status` (this, FailedRows). With
+        a client the workers only check finished chunks. `show` is called after each
+        chunk with the numbers of rows done before this run, and of all rows done.
         """
         before = self._recovered(workers)
         done = before
@@ -483,9 +397,8 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
 
     Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
     objects of Dask often are: call the function regularly to raise it again; the end of
-    the block does. Within it Ctrl-C raises KeyboardInterrupt as usual, too. On threads
-    other than the main one, and if the program has a SIGINT handler of its own, nothing
-    is installed and the function does nothing. The end restores the handler.
+    the block does. Ctrl-C raises it as usual, too. On other threads than the main one,
+    and beside a SIGINT handler of the program, the function does nothing.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()

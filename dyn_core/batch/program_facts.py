@@ -41,9 +41,7 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 def program_facts(program: Program[Any]) -> dict[str, str]:
     """Return the facts that decide the bits of a Program's results, by key.
 
-    The keys are library, program, model and arithmetic; each fact is a text of names
-    and digests. A robot counts by its name and a hash of its data, any other system by
-    its name only.
+    A robot counts by its name and a hash of its data, another system by its name only.
     """
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""
@@ -58,15 +56,7 @@ def program_facts(program: Program[Any]) -> dict[str, str]:
 def fact_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], titles: Mapping[str, str]
 ) -> Iterator[str]:
-    """Iterate over the differing facts, as text "title: ... there, ... here".
-
-    A missing fact counts, and is shown, as None.
-
-    Args:
-        there: Facts of a worker or of the journal.
-        here: Facts of the process that runs the batch.
-        titles: Keys that are compared, and their titles.
-    """
+    """Iterate over facts of `titles` that differ, "title: ... there, ... here"."""
     for key, title in titles.items():
         if there.get(key) != here.get(key):
             yield f"{title}: {there.get(key)} there, {here.get(key)} here"
@@ -96,12 +86,8 @@ def release() -> str:
 def arithmetic(engine: str) -> str:
     """Return a description of the arithmetic of an engine on this machine.
 
-    It decides how numbers round: release of LLVM and use of fused multiply-add for
-    "native", else the release of NumPy and a digest of results of its functions. The
-    code generator needs no mention: it is among the source files of `release`.
-
-    Args:
-        engine: Name of the engine.
+    It decides how numbers round: LLVM's release and fused multiply-add, else NumPy's
+    release and a digest of results. The code generator is part of `release`.
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"
@@ -163,10 +149,9 @@ def _algorithm(program: Program[Any]) -> str:
 def code_digest(function: Any) -> str:
     """Return "NAME DIGEST" of a function, DIGEST of its bytecode and names.
 
-    It has eight hexadecimal digits. Constants count, too, if they are real numbers,
-    texts or tuples. Others, inner and called functions, defaults and closures do not,
-    so that the digest may stay the same when they change. A callable without bytecode,
-    such as a ufunc, gives the name alone, or the name of its type if it has none.
+    Constants count if real numbers, texts or tuples. Others, inner and called
+    functions, defaults and closures do not: the digest may stay the same when they
+    change. A callable without bytecode, such as a ufunc, gives its name, or its type's.
     """
     name = getattr(function, "__qualname__", None) or getattr(
         function, "__name__", type(function).__name__

@@ -22,16 +22,10 @@ _UFUNCS = {max: np.maximum, min: np.minimum}  # what is meant by functions of Py
 class Reduction:
     """A reduction of results to a small value.
 
-    Attributes:
-        function: A ufunc of two arguments that reduces over the rows, such as
-            np.maximum, or a function of the results of some rows; it returns numbers or
-            arrays, one, several in a tuple, or in a mapping.
-        combine: A ufunc that combines two values entry by entry, or a function of two
-            such values; as argument None: the ufunc of `function`, else np.add.
-
-    Raises:
-        SettingError: An argument is no function, or a function of Python's where a
-            ufunc is meant, or the ufunc `function` has not two arguments.
+    `function` is a ufunc of two arguments, which reduces over the rows, or a function
+    of the results of some rows that returns numbers or arrays: one, a tuple or a
+    mapping. `combine` is a ufunc or a function of two such values; as argument None:
+    the ufunc of `function`, else np.add.
     """
 
     def __init__(self, function: Any, combine: Any = None) -> None:
@@ -81,16 +75,7 @@ class Reduction:
     def add(self, before: Any, value: Any) -> Any:
         """Return `before` combined with `value`; if one is None, the other.
 
-        Args:
-            before: Value of earlier rows, or None.
-            value: Value of the next rows, of the same form (keys, length), or None. A
-                ufunc drops keys that only `before` has.
-
-        Raises:
-            SettingError: The function `combine` returns anything but real numbers.
-            KeyError, ValueError: `combine` is a ufunc, and `before` lacks a key of
-                `value` or has another length.
-            Exception: Errors of a function `combine` pass through.
+        They have the same form; a ufunc drops keys that only `before` has.
         """
         if before is None or value is None:
             return value if before is None else before
@@ -133,11 +118,7 @@ class Reduction:
             )
 
     def facts(self) -> dict[str, str]:
-        """Return a text on each function, by "reduce" and "combine", for the journal.
-
-        The text is the function's name and a digest of its bytecode; the name alone for
-        a ufunc, such as the default np.add. See code_digest.
-        """
+        """Return name and code_digest of each function, by "reduce" and "combine"."""
         return {
             "reduce": code_digest(self.function),
             "combine": code_digest(self.combine),
@@ -147,14 +128,8 @@ class Reduction:
 class OrderedFold:
     """Combination of the values of chunks in the order of their indices.
 
-    Values may be added in any order; those behind a missing chunk are stored until it
-    comes.
-
-    Attributes:
-        value: Combined value of all chunks before the first missing one; None at first.
-
-    Args:
-        reduction: Reduction that combines values; None: values are ignored.
+    Values behind a missing chunk are stored until it comes; `value` combines all before
+    the first missing one, and is None at first. Without a reduction values are ignored.
     """
 
     def __init__(self, reduction: Reduction | None) -> None:
@@ -163,16 +138,9 @@ class OrderedFold:
         self._next = 0
 
     def add(self, k: int, value: Any) -> None:
-        """Add the value of the chunk with index k, in any order of k.
+        """Add the value of chunk k, None if all its rows failed, in any order of k.
 
-        Without a reduction nothing happens. Errors of Reduction.add, such as a
-        SettingError for a value that is not real, are raised when the values are
-        combined, which may be when a missing earlier chunk is added.
-
-        Args:
-            k: Index of the chunk, from 0; each once, which is not checked: a value for
-                an index that is combined already has no effect.
-            value: Its value; None if all its rows failed.
+        Errors of Reduction.add may come when a missing earlier chunk is added.
         """
         if self.reduction is None:
             return
@@ -259,10 +227,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the value of the JSON data of `packed`, in its form; None for None.
-
-    Entries are arrays or NumPy scalars. Other data raises KeyError or ValueError.
-    """
+    """Return the value of the JSON data of `packed`, in its form; None for None."""
     if kept is None:
         return None
     if "mapping" in kept:

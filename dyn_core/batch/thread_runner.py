@@ -20,11 +20,7 @@ class ChunkWork(Protocol[Outcome]):
     ) -> Outcome:
         """Process rows first to last - 1 and return the outcome.
 
-        Args:
-            first, last: Range of the rows, last excluded.
-            sent: Empty, or inputs that came with the task, see ChunkTask.run.
-            stopped: Function that returns whether to stop early; the task then raises
-                an exception of its own.
+        `sent` is as in ChunkTask.run; the task raises its own error if `stopped()`.
         """
 
 
@@ -33,16 +29,10 @@ def on_threads(
 ) -> Iterator[tuple[int, Outcome]]:
     """Iterate over (index, outcome) of the chunks, in order of completion.
 
-    If the iteration ends early, or a chunk raises an error, all threads are stopped and
-    joined; the error is raised here. Chunks in progress are told by `stopped`, and
-    outcomes that were not returned yet are lost.
-
-    Args:
-        task: Task that processes the chunks; its run is called on the threads.
-        chunks: Chunks to be processed: (index, first row, row behind the last); a
-            single one on the calling thread.
-        workers: Number of threads, at least 1 (not checked: with 0 the iteration is
-            empty); it is ignored for a single chunk.
+    Chunks are (index, first row, row behind the last); a single one runs on the calling
+    thread. If the iteration ends early, or a chunk raises an error, which is raised
+    here, chunks in progress are told by `stopped`, and all threads are joined; outcomes
+    that were not returned yet are lost.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:

@@ -60,11 +60,7 @@ _BY = ("q", "qd", "qdd", "tau")
 
 
 def casadi_module() -> Any:
-    """Return the module casadi.
-
-    Raises:
-        UnsupportedError: It is not installed.
-    """
+    """Return the module casadi; UnsupportedError: it is not installed."""
     try:
         import casadi
     except ImportError as error:
@@ -75,15 +71,7 @@ def casadi_module() -> Any:
 
 
 def normalized(rates: PositionRates, q: Any) -> Any:
-    """Return a position (nq) with quaternions scaled to unit length, as an expression.
-
-    Args:
-        rates: Conversions of the robot.
-        q: Position (nq), SX, MX, DM or NumPy array; a zero quaternion gives NaN.
-
-    Raises:
-        UnsupportedError: casadi is not installed.
-    """
+    """Return the expression of q (nq) with unit quaternions; a zero one gives NaN."""
     ca = casadi_module()
     same, outside = (ca.sparsify(ca.DM(x)) for x in rates.lengths)
     return q / ca.sqrt(ca.mtimes(same, q * q) + outside)
@@ -114,20 +102,9 @@ def around(
 ) -> Any:
     """Return a casadi.Function of any position around kernels that need unit positions.
 
-    Its inputs and outputs have the names and sizes of the first kernel; q is scaled to
-    unit quaternions first, and derivatives are by the nq numbers of q.
-
-    Args:
-        model: Robot.
-        name: Name of the function.
-        kernels: Names of the library's functions: values, slopes, then second
-            derivatives if it has them.
-        path: Path of the library. CasADi loads it here.
-        options: Options of casadi.Function, a dict.
-
-    Raises:
-        UnsupportedError: casadi is not installed.
-        RuntimeError: CasADi cannot load the library, or refuses an option.
+    Inputs and outputs have the names and sizes of the first kernel; q is scaled to unit
+    quaternions first, and derivatives are by its nq numbers. `kernels` names values,
+    slopes, then second derivatives if the library at `path`, loaded here, has them.
     """
     ca = casadi_module()
     externals = [ca.external(kernel, path) for kernel in kernels]
@@ -144,11 +121,7 @@ def around(
 
 
 def c_source(function: Any) -> str:
-    """Return C code of a casadi.Function and its Jacobian, for casadi.external.
-
-    Raises:
-        UnsupportedError: casadi is not installed.
-    """
+    """Return C code of a casadi.Function and its Jacobian, for casadi.external."""
     generator = casadi_module().CodeGenerator(function.name())
     generator.add(function)
     generator.add(function.jacobian())

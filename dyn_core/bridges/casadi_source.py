@@ -32,13 +32,7 @@ static void *aligned(double *w) {{
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a C function.
-
-    Attributes:
-        name: Name in CasADi.
-        shape: Rows and columns.
-        read: Whether the kernel reads it; else CasADi sees a matrix of zeros.
-    """
+    """One input of a C function; unless `read`, CasADi sees a matrix of zeros."""
 
     name: str
     shape: tuple[int, int]
@@ -51,11 +45,7 @@ class Input:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """Sparsity as integers in CasADi's format; all zero if the input is not read.
-
-        They are rows, columns and 1 if dense; else rows, columns, and columns + 1
-        zeros.
-        """
+        """Sparsity in CasADi's format: dense, or all zero if the input is not read."""
         if self.read:
             return (*self.shape, 1)
         return (*self.shape, *[0] * (self.shape[1] + 1))
@@ -65,16 +55,10 @@ class Input:
 class Result:
     """One output of a C function: entries of an output of a kernel.
 
-    Attributes:
-        name: Name in CasADi.
-        shape: Rows and columns.
-        output: Index of the kernel's output.
-        places: Indices of the stored entries in that flat output; entries that are not
-            stored are zero. The order is the one of the result, column by column.
-        kept: Indices of the same entries in the flat result, column by column.
-        rows: Row of each of these entries.
-        starts: Number of these entries before each column, and at the end their number
-            (compressed columns).
+    `output` is the index of the kernel's output; `places` are the indices of the stored
+    entries in it, flat, in the order of the result, column by column; others are zero.
+    `kept` are the indices of the same entries in the flat result, `rows` their rows,
+    `starts` their number before each column and in all (compressed columns).
     """
 
     name: str
@@ -87,10 +71,7 @@ class Result:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """Sparsity as integers in CasADi's format: dense, or compressed columns.
-
-        They are rows, columns and 1 if dense; else rows, columns, `starts`, `rows`.
-        """
+        """Sparsity as integers in CasADi's format: dense, or compressed columns."""
         if len(self.rows) == self.shape[0] * self.shape[1]:
             return (*self.shape, 1)
         return (*self.shape, *self.starts, *self.rows)
@@ -98,16 +79,11 @@ class Result:
 
 @dataclass(frozen=True)
 class CasadiFunction:
-    """One C function around a kernel.
+    """One C function around a kernel, which is named NAME_kernel.
 
-    Attributes:
-        name: Name of the function; its kernel is NAME_kernel.
-        program: Program of the kernel.
-        inputs, results: Inputs and outputs of the function. Inputs of the kernel that
-            are not among `inputs` are constants, or zero.
-        marks: How a failed state is reported: True: its results are NaN and the
-            function returns 0; False: the function returns 1.
-        status: Whether the status is one more result, the last.
+    Inputs of the kernel that are not among `inputs` are constants, or zero. At a failed
+    state, results are NaN and the function returns 0 if `marks`, else it returns 1.
+    With `status` the status is one more result, the last.
     """
 
     name: str

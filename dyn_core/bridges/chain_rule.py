@@ -23,16 +23,9 @@ from dyn_core.problems import Port
 class ChainRule:
     """The derivatives of one Program with arrays of one library.
 
-    Sequences called inputs, results, rates, cotangents and wanted have one entry per
-    input or output of the Program, in order; another number raises ValueError.
-
-    Args:
-        program: Program to be differentiated.
-        derivatives: Its slopes.
-        xp: numpy, torch or jax.numpy.
-        dtype: Dtype of the Program, in the library's own type.
-        call: Function of a Source and of its inputs by name that returns its outputs by
-            name.
+    Inputs, results, rates, cotangents and wanted have one entry per input or output of
+    the Program, in order. `xp` is numpy, torch or jax.numpy, `dtype` a type of it;
+    `call` is a function of a Source and inputs by name that returns outputs by name.
     """
 
     def __init__(
@@ -56,9 +49,7 @@ class ChainRule:
     def values(self, inputs: Sequence[Any]) -> Values:
         """Return the lazy results of the derivative Programs at some inputs.
 
-        Args:
-            inputs: Values in the order of the inputs, each (*port.shape) or (batch,
-                *port.shape); positions have unit quaternions.
+        Each is (*port.shape) or (batch, *port.shape); positions have unit quaternions.
         """
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)
@@ -72,15 +63,8 @@ class ChainRule:
     ) -> list[Any]:
         """Return the rate of each output (forward mode), in the shape of the output.
 
-        Args:
-            values: Results of `values` at the same inputs.
-            inputs, results: Inputs and outputs of the Program, in order; positions have
-                unit quaternions.
-            rates: Rate of each input, in its shape; None for an input that does not
-                change.
-
-        Raises:
-            UnsupportedError: An input that changes has no derivative.
+        `values` are at the same inputs; a rate None is zero. UnsupportedError: an input
+        that changes has no derivative.
         """
         xp, convert = self._xp, self._coordinates
         moved = [
@@ -128,20 +112,9 @@ class ChainRule:
     ) -> list[Any]:
         """Return the gradient by each wanted input (reverse mode); None for the others.
 
-        Args:
-            values: Results of `values` at the same inputs.
-            inputs, results: Inputs and outputs of the Program, in order; positions have
-                unit quaternions.
-            cotangents: Cotangent of each output, in its shape (nq numbers for a
-                position); None is zero.
-            wanted: Whether the gradient by each input is needed.
-
-        Returns:
-            List in the order of the inputs; each gradient has the shape of its input,
-            and is the sum over the batch if the input has no batch axis.
-
-        Raises:
-            UnsupportedError: A wanted input has no derivative.
+        `values` are at the same inputs. Gradients have the shape of the input, and are
+        the sum over the batch if it has no batch axis; cotangents have that of the
+        output (nq numbers for a position), None is zero.
         """
         inner = [
             self._coordinates.adjoint_rate(self._xp, y, c)

@@ -23,17 +23,9 @@ _RATE, _VELOCITY = 0, 1  # indices into the result of _quadratic_maps
 class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
-    Shapes, and the unit length of quaternions, are not checked.
-
-    Attributes:
-        nq, nv: Numbers of position and velocity coordinates.
-        plain: Whether no joint has a quaternion: then all conversions do nothing.
-        joints: For each joint with a quaternion its slices of positions and of
-            velocities, and the tensors of its rates and of its velocities; see
-            _quadratic_maps.
-
-    Args:
-        model: Robot.
+    Shapes, and the unit length of quaternions, are not checked. `plain`: no joint has a
+    quaternion, and nothing is converted. `joints` has for each that has one slices of
+    positions and velocities, and tensors of rates and velocities; see _quadratic_maps.
     """
 
     def __init__(self, model: Model) -> None:
@@ -58,68 +50,31 @@ class PositionRates:
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Matrix A (nq, nq) and vector b (nq) of the scaling q / sqrt(A q² + b).
 
-        A is 1 for two coordinates of one quaternion, else 0. b is 0 for coordinates of
-        quaternions and 1 for all others, which the scaling leaves unchanged.
+        A is 1 for two coordinates of one quaternion, b 1 outside quaternions; else 0.
         """
         return self._same, self._outside
 
     def normalized(self, xp: Any, q: Any) -> Any:
-        """Return q (..., nq) with quaternions scaled to unit length.
-
-        q itself is returned if no joint has a quaternion; it is never changed. A zero
-        quaternion gives NaN.
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq).
-        """
+        """Return q (..., nq), or a copy with unit quaternions; a zero one gives NaN."""
         if self.plain:
             return q
         same, outside = _arrays(xp, q, self._same, self._outside)
         return q / xp.sqrt((q * q) @ same + outside)
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
-        """Return the velocity (..., nv) of a position rate (..., nq).
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq) with unit quaternions.
-            rate: Rates of q (..., nq).
-        """
+        """Return the velocity (..., nv) of a position rate (..., nq)."""
         return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
-        """Return the position rate (..., nq) of a velocity (..., nv).
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq) with unit quaternions.
-            velocity: Velocities (..., nv).
-        """
+        """Return the position rate (..., nq) of a velocity (..., nv)."""
         return self._converted(xp, q, velocity, _RATE, False)
 
     def adjoint_velocity(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Return the gradient by positions (..., nq) of a gradient by displacements.
-
-        It is the transpose of `velocity`, applied to the gradient.
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq) with unit quaternions.
-            gradient: Gradients by tangent displacements (..., nv).
-        """
+        """Apply the transpose of `velocity`: a gradient (..., nv) becomes (..., nq)."""
         return self._converted(xp, q, gradient, _VELOCITY, True)
 
     def adjoint_rate(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Return the gradient by displacements (..., nv) of a gradient by positions.
-
-        It is the transpose of `rate`, applied to the gradient.
-
-        Args:
-            xp: numpy, jax.numpy or torch.
-            q: Positions (..., nq) with unit quaternions.
-            gradient: Gradients by positions (..., nq).
-        """
+        """Apply the transpose of `rate`: a gradient (..., nq) becomes (..., nv)."""
         return self._converted(xp, q, gradient, _RATE, True)
 
     def _converted(

@@ -103,15 +103,8 @@ def checked(inputs, strides, outputs, row, state):
 def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row to `states`; fill the outputs of a failed row with NaN.
 
-    With FINITE, a row whose inputs or results have NaN or infinity fails, too, with
-    NOT_FINITE_INPUT or NOT_FINITE_RESULT. Returns 0.
-
-    Args:
-        state: Status of the kernel.
-        states: Address of the statuses (int32); 0: none is written.
-        inputs, outputs: Addresses of the tables with the addresses of arrays.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        row: Index of the row.
+    With FINITE, a row whose inputs or results have NaN or infinity fails, too. `state`
+    is the status of the kernel; other arguments as in `run`. Returns 0.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)
@@ -134,18 +127,9 @@ def note(inputs, strides, outputs, row, state, states):
 
 
 def run_row(inputs, strides, outputs, row, states, scratch):
-    """Run the scalar kernel on one row; return 0.
+    """Run the scalar kernel on one row; return 0. Status and NaN are as in `note`.
 
-    The row's status is written, and a failed row is filled with NaN.
-
-    Args:
-        inputs, outputs: Addresses of the tables with the addresses of arrays.
-        strides: Address of the distances between rows of each input [bytes], 0 if all
-            rows share it.
-        row: Index of the row.
-        states: Address of the statuses of all rows (int32); 0: none is written.
-        scratch: Address of the kernel's scratch memory, a multiple of 64; the memory
-            must be zero before the first row.
+    `scratch` is a multiple of 64; the memory must be zero before the first row.
     """
     sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
     while k < N_IN:
@@ -162,15 +146,8 @@ def run_row(inputs, strides, outputs, row, states, scratch):
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
     """Run at least WIDTH rows with the batch kernel, CHUNK at a time; return 0.
 
-    Fewer than WIDTH rows that are left at the end join the last chunk. Statuses are
-    written, and failed rows are filled with NaN.
-
-    Args:
-        inputs, outputs: Addresses of the tables with the addresses of arrays.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        rows: Number of rows.
-        states: Address of the statuses of all rows (int32); 0: none is written.
-        scratch: Address of zeroed scratch memory, a multiple of 64.
+    Fewer than WIDTH rows that are left at the end join the last chunk. `scratch`,
+    zeroed memory, is a multiple of 64; other arguments as in `run`.
     """
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
@@ -192,18 +169,7 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
 
 
 def run_rows(inputs, strides, outputs, rows, states):
-    """Run a batch of at least WIDTH rows with zeroed scratch memory.
-
-    Returns 0, or the message NO_MEMORY if the memory cannot be allocated. The status of
-    each row is written to `states` unless that is 0; failed rows of the outputs are
-    filled with NaN.
-
-    Args:
-        inputs, outputs: Addresses of the tables with the addresses of arrays.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        rows: Number of rows.
-        states: Address of the statuses of all rows (int32), or 0.
-    """
+    """Run a batch of at least WIDTH rows with zeroed scratch memory; see `run`."""
     if BATCH_LARGE:
         memory = calloc(1, BATCH_SCRATCH + 64)
         if memory == 0:
@@ -219,17 +185,7 @@ def run_rows(inputs, strides, outputs, rows, states):
 
 
 def run_few(inputs, strides, outputs, rows, states, scratch):
-    """Run one state (rows < 0), or rows one by one with the scalar kernel; return 0.
-
-    Statuses are written, and failed rows are filled with NaN.
-
-    Args:
-        inputs, outputs: Addresses of the tables with the addresses of arrays.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        rows: Number of rows, -1 for one state.
-        states: Address of the statuses of all rows (int32); 0: none is written.
-        scratch: Address of zeroed scratch memory, a multiple of 64.
-    """
+    """Run one state (rows < 0) or rows one by one, as run_row; return 0."""
     if rows < 0:
         state = call(SCALAR, inputs, outputs, scratch)
         return note(inputs, strides, outputs, 0, state, states)
@@ -269,14 +225,7 @@ def run(inputs, strides, outputs, rows, states):
 
 
 def unfit(frame):
-    """Return the address of a message if `execute` cannot take a frame, else 0.
-
-    That is a frame that is too short or of another stage than execution, another number
-    of inputs, too few results, or another dtype of an input.
-
-    Args:
-        frame: Address of the call frame.
-    """
+    """Return the address of a message if `execute` cannot take a frame, else 0."""
     if load(frame) < FRAME_SIZE or load32(frame + STAGE) != EXECUTE:
         return BAD_FRAME
     if load(frame + N_ARGS) != N_IN or load(frame + N_RETS) < N_OUT:
@@ -290,15 +239,10 @@ def unfit(frame):
 
 
 def execute(frame):
-    """Run the Program's kernels on the buffers of a call frame.
+    """Run the kernels on the buffers of a frame that `unfit` accepts; return as `run`.
 
-    Returns 0, or the message NO_MEMORY if scratch memory cannot be allocated. Failed
-    rows are filled with NaN and do not change the returned number; statuses are written
-    if the frame has one more result. Outputs with a further, first axis hold that many
-    rows, other outputs one state; inputs without it are shared by all rows.
-
-    Args:
-        frame: Address of the call frame, which `unfit` accepts.
+    Outputs with a further, first axis hold that many rows, other outputs one state;
+    inputs without it are shared. Statuses are written if the frame has one more result.
     """
     inputs, strides = room(8 * N_IN + 8), room(8 * N_IN + 8)
     outputs, rows, states, k = room(8 * N_OUT + 8), -1, 0, 0
@@ -322,14 +266,7 @@ def execute(frame):
 
 
 def handler(frame):
-    """Answer a call of XLA; return 0 or the address of an error object.
-
-    A request for metadata is answered by `describe`, any other call by `execute`
-    if `unfit` accepts it. A message from `unfit` or `execute` becomes the error.
-
-    Args:
-        frame: Address of the call frame.
-    """
+    """Answer a call of XLA; return 0 or the address of an error object."""
     extension = load(frame + EXTENSION)
     if extension != 0:
         if load32(extension + KIND) == METADATA_KIND:

@@ -33,12 +33,7 @@ _MESSAGES = {
 def require_version(include: str | Path) -> int:
     """Return the minor version of XLA's interface that jaxlib was built with.
 
-    Args:
-        include: Folder of jaxlib's headers.
-
-    Raises:
-        UnsupportedError: The header is missing, the major version is not 0, or the
-            minor version is below 1.
+    Refused without the header in `include`, before 0.1, and from 1.0 on.
     """
     header = Path(include) / "xla" / "ffi" / "api" / "c_api.h"
     try:
@@ -60,9 +55,6 @@ def target_name(program: Program[Any]) -> str:
     """Return a name that identifies the machine code of a Program and its ports.
 
     Programs with equal kernels, shapes, check for NaN and solver's name share it.
-
-    Raises:
-        UnsupportedError: The Program is not of engine native.
     """
     if not isinstance(program, NativeProgram):
         solver = program.recipe.solver.name
@@ -85,21 +77,10 @@ def _scratch(name: str, size: int) -> dict[str, int]:
 
 
 class CallHandler:
-    """Machine code that XLA calls instead of a Program.
+    """Machine code that XLA calls instead of a Program of engine native.
 
-    It must live as long as XLA may call it.
-
-    Args:
-        program: Program of engine native; its kernels are compiled here, which may
-            raise CompileError.
-        minor: Minor version of XLA's interface, see require_version.
-
-    Attributes:
-        pointer: Address of the handler, a ctypes.c_void_p.
-        name: Name of the target; see target_name.
-
-    Raises:
-        UnsupportedError: The Program has no machine code.
+    It must live as long as XLA may call it. The kernels are compiled here; `minor` is
+    from require_version. `pointer` is the handler's address, a ctypes.c_void_p.
     """
 
     def __init__(self, program: Any, minor: int) -> None:

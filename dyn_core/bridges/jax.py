@@ -82,18 +82,7 @@ class JaxFunction:
     with a batch axis or shared by all rows; an omitted parameter has the value of the
     model. Quaternions in positions are scaled to unit length; a zero one becomes NaN. A
     row that fails has NaN in its results and derivatives. Taking a derivative that no
-    solver computes raises UnsupportedError.
-
-    Args:
-        program: Program of a robot, of engine native.
-        status: Whether calls return (outputs, status).
-
-    Attributes:
-        program: The Program.
-
-    Raises:
-        UnsupportedError: The Program has no machine code or is not of a robot, JAX is
-            set to float32, or its version is not supported.
+    solver computes raises UnsupportedError. `status`: calls return (outputs, status).
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:

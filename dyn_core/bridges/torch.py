@@ -55,8 +55,7 @@ except AttributeError:  # pragma: no cover
 def is_plain() -> bool:
     """Return whether nothing but autograd's backward pass may record a call.
 
-    There is then no compiler, torch.func transform, dual number or dispatch mode. False
-    in every case if this release of PyTorch lacks the internal functions that tell it.
+    False with a compiler, torch.func transform, dual number, dispatch mode; or unknown.
     """
     return (
         not torch.compiler.is_compiling()
@@ -70,10 +69,7 @@ def is_plain() -> bool:
 class TorchOperation:
     """A Program as a custom operation with derivatives; positions must be unit.
 
-    Args:
-        program: Program of a robot.
-        status: Whether calls return the status behind the results, with NaN in failed
-            rows; else such rows raise a RowError.
+    With `status` it follows the results, NaN in failed rows; else they are a RowError.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -132,32 +128,14 @@ class TorchOperation:
         return results if self._status else results[:-1]
 
     def run(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """Return outputs, and the status if requested, without recording derivatives.
-
-        They are a tuple of tensors, the status (int64) last.
-
-        Args:
-            tensors: Inputs in order, (*port.shape) or (rows, *port.shape).
-
-        Raises:
-            ShapeError: Shapes or numbers of rows do not fit.
-            RowError: A row fails, and the status was not requested.
-        """
+        """Return outputs, then the requested status (int64); record no derivatives."""
         return self.of_arrays([x.numpy(force=True) for x in tensors])
 
     def of_arrays(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
         """Run the Program on input arrays; return its outputs as a tuple of tensors.
 
-        Tensors share the memory of the Program's output arrays; single numbers are
-        copied. The status (int64) is last if it was requested.
-
-        Args:
-            arrays: Inputs of the Program in order, (*port.shape) or (rows,
-                *port.shape).
-
-        Raises:
-            ShapeError: An input does not fit the Program.
-            RowError: A row fails, and the status was not requested.
+        They share the memory of the Program's output arrays; single numbers are copied.
+        The status (int64) is last if it was requested.
         """
         if not self._status:
             values = self.program(*arrays)
@@ -441,18 +419,8 @@ class TorchFunction:
     model. Quaternions in positions are scaled to unit length; a zero one becomes NaN.
     Inputs of another dtype are converted to the dtype of the Program, but a tensor of a
     larger floating-point type raises a ShapeError. Taking a derivative that no solver
-    computes raises UnsupportedError.
-
-    Args:
-        program: Program of a robot.
-        status: Whether calls return (outputs, status), with NaN in failed rows;
-            otherwise a row that fails raises a RowError.
-
-    Attributes:
-        program: The Program.
-
-    Raises:
-        UnsupportedError: The Program is not of a robot.
+    computes raises UnsupportedError. With `status` calls return (outputs, status), with
+    NaN in failed rows; else a row that fails raises a RowError.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:

@@ -14,9 +14,7 @@ from dyn_core.errors import UnsupportedError
 def add_bench(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn bench`, and its function as `run`.
 
-    Without a clone, all arguments are accepted, even --help, and `run` always raises
-    UnsupportedError. With the clone's benchmarks, its folder of tests is put in front
-    of sys.path if it is missing there.
+    Without a clone `run` raises UnsupportedError; with one, its tests are in sys.path.
     """
     tests = _tests()
     if tests is None:

@@ -53,20 +53,9 @@ def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]
 def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
     """Return a table of counts on chains of revolute joints, and the fitted order.
 
-    Writes progress to stderr.
-
-    Args:
-        which: TracedSolver.
-        how: "literal" or "folded", as in `operations`.
-        sizes: Numbers of joints, three or more, ascending; by default 2, 4, 8, 16.
-
-    Returns:
-        Lines of text: header, one row for each size, and the order p of total ~ n^p,
-            fitted to the last three sizes, with the degree where the totals are exactly
-            a polynomial.
-
-    Raises:
-        UnsupportedError: As in `operations`, or `sizes` are not as described.
+    `sizes` are three or more numbers of joints, ascending. The last line has the order
+    p of total ~ n^p, fitted to the last three, with the degree where the totals are
+    exactly a polynomial. Progress is written to stderr.
 
     Source: RBD5-1.2.
     """
@@ -100,10 +89,7 @@ def _say(message: str) -> None:
 
 
 def add_count(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn count`, and its function as `run`.
-
-    They are the solver, those of add_robot, --literal and --order.
-    """
+    """Add the arguments of `dyn count`, and its function as `run`."""
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument(

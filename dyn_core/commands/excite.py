@@ -21,13 +21,7 @@ PLACE = "JOINT=VALUE"
 
 
 def add_excite(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn excite`, and its function as `run`.
-
-    They are those of add_robot, --out, --motion, --plot, --duration, --harmonics,
-    --period, --friction, --rotors, --signal, --start, --lock, --position-scale,
-    --velocity-scale, --effort-scale, --velocity-limits, --acceleration-limits,
-    --effort-limits, --clearance, --no-collision, --starts and --seed.
-    """
+    """Add the arguments of `dyn excite`, and its function as `run`."""
     add_robot(parser)
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="trajectory that is written: .json"
@@ -189,11 +183,8 @@ def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
 def lines_of(result: Excitation) -> list[str]:
     """Return lines about a motion, from its condition number to its violated limits.
 
-    Between them: for each joint its start, least and largest position [rad | m], and
-    the shares [%] of its range, velocity and effort limits that it uses; the joint that
-    raises the condition number most, if known; number and least distance [m] of pairs
-    of links, and the near pairs. Each violated limit has a line that begins with "not
-    kept".
+    Positions are in rad | m, shares of range, velocity and effort limits in %,
+    distances of links in m. The line of a violated limit begins with "not kept".
     """
     series, limits = result.series, result.limits
     lines = [

@@ -41,13 +41,9 @@ _PASSED = ("dyn_core.numbers.scalar", "dyn_core.engines", "dyn_core.spatial", __
 class Origins:
     """The lines of an algorithm that cause the operations of its Graph.
 
-    Costs are approximate cycles for one state in each lane.
-
-    Attributes:
-        graph: Traced Graph, without unused nodes.
-        kinds: Number of operations by kind, without constants and inputs.
-        functions: Cost by function [cycles]; keys are `file: name`.
-        lines: Cost by line [cycles]; keys are `file:number  text of the line`.
+    Costs are approximate cycles for one state in each lane. `graph` has no unused
+    nodes; `kinds` counts operations but constants and inputs; keys of `functions` are
+    `file: name`, those of `lines` `file:number  text of the line`.
     """
 
     graph: Graph
@@ -57,10 +53,7 @@ class Origins:
 
     @property
     def flops(self) -> int:
-        """Number of additions, subtractions, multiplications, divisions and roots.
-
-        Those within a loop, a product of matrices or a call of a Program do not count.
-        """
+        """Number of operations + - * / and roots out of loops, products and calls."""
         return sum(self.kinds[op] for op in FLOPS)
 
     @property
@@ -107,17 +100,9 @@ def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> O
     """Return the cost of a function, traced now, by line and function of its source.
 
     Only operations that an output or a requirement needs have a cost [cycles], by the
-    table COST: 1 for mul, 8 for div, 20 for sin. One that is not in COST counts 1
-    cycle: a whole loop, product or call of a Program, too. Constants, inputs and items
-    of a loop or call cost nothing.
-
-    Args:
-        function: Function from a list of `width` numbers to a sequence of numbers,
-            written for tracing.
-        width: Number of inputs.
-
-    Raises:
-        TraceError: The function cannot be traced.
+    table COST. One that is not in COST counts 1: a whole loop, product or call of a
+    Program, too. Constants, inputs and items of a loop or call cost nothing. The
+    function takes a list of `width` numbers.
     """
     tracer = _Noting(width)
     outputs = function(tracer.inputs)
@@ -217,11 +202,7 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn explain`, and its function as `run`.
-
-    They are the solver, those of add_robot, --inputs, --frame, --top, --graph, --ir and
-    --assembly.
-    """
+    """Add the arguments of `dyn explain`, and its function as `run`."""
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")

@@ -31,11 +31,7 @@ from dyn_core.validation.file_names import check_folder
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments and targets of `dyn export`, and its function as `run`.
-
-    The arguments are the solver, those of add_robot, folder, --target, --variant,
-    --form, --name, --dtype, --unchecked, --multiply-add and --option.
-    """
+    """Add the arguments and targets of `dyn export`, and its function as `run`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"

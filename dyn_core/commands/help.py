@@ -78,10 +78,7 @@ def add_help(parser: argparse.ArgumentParser) -> None:
 
 
 def add_solvers(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn solvers`, and its function as `run`.
-
-    They are problem, or None, --all, and the former --problem, which becomes `named`.
-    """
+    """Add the arguments of `dyn solvers`, and its function as `run`."""
     what = "only solvers of this kind of problem"
     parser.add_argument("problem", nargs="?", metavar="PROBLEM", help=what)
     parser.add_argument("--problem", dest="named", help=argparse.SUPPRESS)  # as in 0.1

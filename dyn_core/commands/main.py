@@ -117,12 +117,8 @@ class _Gather(argparse._StoreAction):
 class CommandParser(argparse.ArgumentParser):
     """Parser of `dyn` or of a command, which adds its arguments when they are needed.
 
-    Args:
-        positional, options: Arguments of ArgumentParser.
-        group: Heading of the command in `dyn --help`.
-        example: Arguments of an example below the help; empty for no example.
-        module: Name of the module whose function add_NAME(parser) adds the arguments of
-            the command NAME; empty if they are added by others.
+    `group` is its heading in `dyn --help`, `example` the arguments of an example;
+    add_NAME(parser) in `module` adds the arguments, or others if that is empty.
     """
 
     def __init__(
@@ -149,9 +145,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
         """Add the command's arguments if need be, then parse as an ArgumentParser.
 
-        Arguments and the result (namespace, unknown arguments) are those of
-        ArgumentParser, but _UsageError is raised for an unknown argument, for a value
-        that is no choice, and for one that is no number where one is wanted.
+        _UsageError: an unknown argument, a value that is no choice, or no number.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)
@@ -179,10 +173,7 @@ class CommandParser(argparse.ArgumentParser):
         return values, unknown
 
     def error(self, message: str) -> NoReturn:
-        """End the process with status 2: print the usage and a message.
-
-        Where a verb is missing, the message lists the verbs.
-        """
+        """End the process with status 2: print the usage and a message."""
         for action in self._actions:
             if action.choices and message.endswith(f"required: {action.metavar}"):
                 message += f"; valid: {', '.join(action.choices)}"
@@ -223,11 +214,7 @@ class CommandParser(argparse.ArgumentParser):
             raise _UsageError(f"{name} is {text!r}; valid: {valid}") from error
 
     def format_help(self) -> str:
-        """Return the help page with all arguments, and the example if there is one.
-
-        If it has an option of WRITTEN (out, plot, film, html, picture), a note says
-        that written files replace others.
-        """
+        """Return the help page: all arguments, a note on written files, an example."""
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
         writes = any(action.dest in WRITTEN for action in self._actions)
@@ -376,13 +363,10 @@ def _drop_output() -> None:
 
 
 def parser(wanted: str = "") -> CommandParser:
-    """Return the parser of `dyn` with its subcommands.
+    """Return the parser of `dyn` with its subcommands, or a `wanted` one of the core.
 
-    The commands of a plugin that fails are left out, and a line on stderr says so.
-
-    Args:
-        wanted: Name of a command. One of the core stands alone in the parser; else the
-            plugins are not read if the shipped nodes have it. Empty: all commands.
+    Plugins are not read if the shipped nodes have the wanted one. Commands of a plugin
+    that fails are left out, and a line on stderr says so.
     """
     whole = CommandParser(
         "dyn",

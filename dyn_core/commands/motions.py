@@ -81,13 +81,7 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
 def run_inverse(arguments: argparse.Namespace) -> int:
     """Compute the joint forces of a motion, print a table, write files; return 0.
 
-    Velocities and accelerations that the motion lacks are estimated. Files are written
-    for --out and --plot only, with all columns.
-
-    Raises:
-        SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An
-            argument, a file or the robot is not valid.
-        DynError: The computation fails, or a number is not finite.
+    Velocities and accelerations that the motion lacks are estimated.
     """
     check_arguments(arguments)
     model = load_robot(arguments)
@@ -102,15 +96,7 @@ def run_inverse(arguments: argparse.Namespace) -> int:
 
 
 def run_forward(arguments: argparse.Namespace) -> int:
-    """Compute the accelerations of states, print a table, write files; return 0.
-
-    Files are written for --out and --plot only, with all columns.
-
-    Raises:
-        SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An
-            argument, a file or the robot is not valid.
-        DynError: The computation fails, or a number is not finite.
-    """
+    """Compute the accelerations of states, print a table, write files; return 0."""
     check_arguments(arguments)
     model = load_robot(arguments)
     states = read_motion(arguments.motion, model, arguments.joint_states)
@@ -144,18 +130,7 @@ def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Check the output files and the engine, before time is spent on the computation.
-
-    Args:
-        arguments: Arguments of the command; `out`, `plot` and `engine` are checked
-            unless None.
-
-    Raises:
-        SettingError: A file has another extension than supported, its folder does not
-            exist, or it is a folder.
-        UnsupportedError: The engine is unknown, matplotlib is not installed, or rosbags
-            is not for an .mcap file.
-    """
+    """Check the output files and the engine, before time is spent on computing."""
     if arguments.out is not None:
         check_output(arguments.out)
     if arguments.plot is not None:

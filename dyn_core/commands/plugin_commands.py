@@ -18,11 +18,7 @@ from dyn_core.solving.registry import default_registry
 def add_plugin_commands(subparsers: argparse._SubParsersAction) -> None:
     """Add the commands of plugins; print a line on stderr for each that fails.
 
-    Shipped plugins are left out: `subparsers` has their commands already. Earlier
-    failures, as of a plugin's modules that cannot be loaded, are among the lines.
-
-    Args:
-        subparsers: Subparsers of `dyn` with the shipped commands, changed in place.
+    Shipped ones are in `subparsers` already. Earlier failures are among the lines.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", LEFT_OUT, RuntimeWarning)

@@ -19,10 +19,7 @@ from dyn_core.validation.file_names import file_kind
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn report`, and its function as `run`.
-
-    They are runs, a list of files, --out (report.html), --title and --screenshot.
-    """
+    """Add the arguments of `dyn report`, and its function as `run`."""
     parser.add_argument(
         "runs", nargs="+", metavar="RUN",
         help="file of dyn sim (.npz has everything); others are compared with the"

@@ -44,13 +44,9 @@ UNLIMITED = 1e9  # limit of motors without one in the robot's file [N·m | N]
 class Drive(NamedTuple):
     """A controller for `simulate`, with settings that suit it.
 
-    Attributes:
-        controller: Function (t, q, qd) -> joint forces, or a Controller; None: no
-            force.
-        meaning: Its name in a report.
-        begin: Function that starts a trajectory at a time [s]; None: there is none.
-        q0, qd0: Initial state, from the first row of its file; None: none is given.
-        duration: Duration of its file plus one period [s]; 0 without a file.
+    Without a `controller` there is no force. `meaning` is its name in a report; `begin`
+    starts a trajectory at a time [s]. q0 and qd0 are from the first row of its file,
+    `duration` is that of the file plus one period [s], 0 without a file.
     """
 
     controller: Any
@@ -62,22 +58,7 @@ class Drive(NamedTuple):
 
 
 def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
-    """Return the Drive that options of `dyn sim` ask for; by default without forces.
-
-    Args:
-        model: Robot.
-        arguments: Parsed options of `dyn sim`.
-
-    Raises:
-        SettingError: Options have no effect in combination, a file is not valid, or
-            a controller is asked for with a floating base.
-        ShapeError: Arrays of a bag do not match each other.
-        UnsupportedError: A file is a bag, and rosbags is not installed.
-        NonFiniteError: A time, position or joint force of the file of --torques is not
-            finite.
-        DynError: The controller cannot be built for the robot, or the trajectory is not
-            valid.
-    """
+    """Return the Drive that options of `dyn sim` ask for; by default without forces."""
     law = arguments.controller
     if arguments.torques is not None and law != "none":
         raise SettingError(
@@ -113,19 +94,9 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
 def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
     """Return a Drive that applies the joint forces of each row until the next one.
 
-    The forces of the first and of the last row continue before and after the motion.
-    The Drive also has q and qd of the first row as initial state (qd None if the motion
-    has none), and the duration of the motion plus one period.
-
-    Args:
-        motion: Motion with positions and joint forces; its first row is at the Drive's
-            time 0.
-        name: Name of its file, for messages.
-        period: Period of the run [s]; each row is applied a thousandth of it early.
-
-    Raises:
-        SettingError: The motion has no row or no joint forces, or q or qd of its first
-            row is not finite.
+    The first row is at time 0; the forces of the first and last row continue before and
+    after the motion. Each row is applied a thousandth of `period` [s] early. The Drive
+    has q and qd of the first row, and the duration of the motion plus one period.
     """
     if not len(motion.t):
         raise SettingError(f"{name}: the motion has no row", "torques")
@@ -212,13 +183,7 @@ STEP = "semi_implicit_euler"
 
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn sim`, and its function as `run`.
-
-    They are those of add_robot and add_lock, --duration, --period, --substeps, --q0,
-    --qd0, --controller, --torques, --reference, --gains, --world, --step,
-    --forward-dynamics, --option, --no-joint-friction, --engine, --out, --plot and
-    --report.
-    """
+    """Add the arguments of `dyn sim`, and its function as `run`."""
     add_robot(parser)
     add_lock(parser)
     parser.add_argument(
@@ -370,13 +335,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
 
 
 def lines_of_run(record: MotionRecord) -> list[str]:
-    """Return lines about a run: rows, energy, wall times, contacts, counters, notes.
-
-    Energy and wall times are left out without rows, contacts without a World.
-
-    Args:
-        record: Record of a simulation, with its series and counters.
-    """
+    """Return lines about a run: rows, energy, wall times, contacts, counters, notes."""
     lines = [f"{record.facts['robot']}: {len(record.t)} rows"]
     series = record.series
     if len(record.t):

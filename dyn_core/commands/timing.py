@@ -21,16 +21,9 @@ def per_call(
 ) -> float:
     """Return the median wall or CPU time of one execution of a statement [s].
 
-    It includes the loop over the states, divided by their number.
-
-    Args:
-        statement: Python statement in terms of `names` and `space`.
-        states: Tuples of values of the names, at least one, used in turn, so that
-            caching the last one is no advantage.
-        names: Names, separated by commas.
-        space: Other names of the statement, with their values.
-        clock: Function that returns a time [s]: process_time for CPU time, which adds
-            all threads; time.perf_counter for wall time.
+    It includes the loop over the states, tuples of values of `names` (separated by
+    commas), used in turn, so that caching the last one is no advantage. `clock` may be
+    time.process_time, CPU time of all threads, or time.perf_counter.
     """
     code = LOOP.format(names=names, statement=statement)
     timer = timeit.Timer(code, globals={**space, "states": states}, timer=clock)

@@ -28,12 +28,5 @@ def library(name: str, purpose: str) -> Any:
 
 
 def made_by(value: Any, name: str) -> bool:
-    """Return whether the class of a value is from a library, without importing it.
-
-    Its base classes do not count.
-
-    Args:
-        value: Anything.
-        name: Name of the library's top-level module.
-    """
+    """Return whether a value's own class is from a library, without importing it."""
     return type(value).__module__.split(".")[0] == name

@@ -43,12 +43,7 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return the CRC-32 of the bytes of each array, continued from an earlier checksum.
-
-    Args:
-        arrays: Arrays of any shape, such as the results of a strip; read in C order.
-        before: One checksum for each array, 0 to begin; ValueError for another number.
-    """
+    """Return the CRC-32 of each array's bytes in C order, continued from `before`."""
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
         for x, crc in zip(arrays, before, strict=True)
@@ -146,43 +141,20 @@ class Targets:
 def targets_of(references: Sequence[Reference]) -> Targets:
     """Return the Targets that another process described by references.
 
-    Args:
-        references: Result of Targets.references, one for each output.
-
-    Raises:
-        OSError: A file cannot be opened here.
-        UnsupportedError: An array is in zarr's format, and zarr is not installed.
+    OSError, UnsupportedError: an array cannot be opened here.
     """
     return Targets([referred(x, "r+") for x in references])
 
 
 def in_memory(ports: Sequence[Port], count: int, dtype: np.dtype) -> Targets:
-    """Return Targets of new, uninitialised arrays (count, *port.shape).
-
-    Args:
-        ports: Output ports, one for each array.
-        count: Number of rows.
-        dtype: Type of the arrays.
-    """
+    """Return Targets of new, uninitialised arrays (count, *port.shape)."""
     return Targets([np.empty((count, *port.shape), dtype) for port in ports])
 
 
 def given_arrays(
     out: Any, ports: Sequence[Port], count: int, dtype: np.dtype
 ) -> Targets:
-    """Return Targets of the arrays passed as `out`.
-
-    Args:
-        out: Array of one output, or a tuple or list with one array for each output.
-        ports: Output ports.
-        count: Number of rows of the batch.
-        dtype: Type that the arrays must have.
-
-    Raises:
-        ShapeError: Number, shape or dtype of the arrays does not match the outputs, a
-            NumPy array is read-only, or one is neither a NumPy nor a zarr array.
-        SettingError: There are several outputs, and `out` is neither tuple nor list.
-    """
+    """Return Targets of the array or arrays of `out`; refuse what does not fit."""
     arrays = [out] if len(ports) == 1 and not isinstance(out, tuple | list) else out
     if not isinstance(arrays, tuple | list):
         raise SettingError(f"out is {type(out).__name__}; valid: {VALID}", "out")
@@ -201,22 +173,9 @@ def given_arrays(
 class ResultFiles:
     """Files that results are written to.
 
-    Attributes:
-        path: Path of the file, or of the folder or group that contains the files; or a
-            URL.
-        remote: Whether `path` is a URL, which zarr opens.
-        stored: Whether the files are zarr arrays.
-        ports: Output ports.
-        names: Path or URL of each output's file.
-
-    Args:
-        path: URL or path ending in .zarr, or path ending in .npy (one output), or path
-            of a folder without a suffix.
-        ports: Output ports.
-
-    Raises:
-        SettingError: The URL is not of a zarr store, the suffix is another one, or .npy
-            is given for several outputs.
+    `path` ends in .zarr, also as a URL, which zarr opens (`remote`), in .npy for one
+    output, or is a folder without a suffix. `stored`: the files are zarr arrays.
+    `names` has the path or URL of each output's file.
     """
 
     def __init__(self, path: str, ports: Sequence[Port]) -> None:
@@ -244,13 +203,7 @@ class ResultFiles:
         ]
 
     def exists(self) -> bool:
-        """Return whether the file of any output, or the zarr store of a URL, exists.
-
-        Raises:
-            BatchError: The store of a URL cannot be read.
-            UnsupportedError: The library for the URL is not installed, or the URL is
-                not valid.
-        """
+        """Return whether the file of any output, or the zarr store of a URL, exists."""
         if not self.remote:
             return any(map(os.path.lexists, self.names))
         store, place = self._store()
@@ -272,15 +225,7 @@ class ResultFiles:
         return store, str(place)
 
     def require(self) -> None:
-        """Check that the folder in which `path` lies exists, and zarr if it is needed.
-
-        For a URL its library is checked instead of a folder.
-
-        Raises:
-            SettingError: There is no such folder.
-            UnsupportedError: zarr, or the library for the URL, is not installed, or the
-                URL is not valid.
-        """
+        """Check that the folder of `path`, or a URL's library, is there; and zarr."""
         if self.stored:
             library("zarr", _PURPOSE)
         if self.remote:
@@ -293,21 +238,8 @@ class ResultFiles:
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
         """Create the files for `count` rows; older files of these names are removed.
 
-        A `path` that is a folder or group is made, with its parents; the folder of a
-        single file must exist.
-
-        Args:
-            count: Number of rows.
-            dtype: Type of the results.
-            chunk_rows: Number of rows of a file of a zarr array.
-
-        Returns:
-            Targets of the files; their numbers are not initialised.
-
-        Raises:
-            BatchError: The disk is full, the path is not writable, or a folder with
-                other files is in the place of a result.
-            UnsupportedError: The files are zarr arrays, and zarr is not installed.
+        Numbers are not initialised. A folder or group is made, with its parents; that
+        of a single file must exist. A file of a zarr array has `chunk_rows` rows.
         """
         shapes = [(count, *port.shape) for port in self.ports]
         try:
@@ -359,19 +291,10 @@ class ResultFiles:
         return Targets(arrays, self.names)
 
     def open(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        """Open the files of a resumed run as Targets.
+        """Open the files of a resumed run as Targets; refuse what does not fit.
 
         A .npy file of another length than its header says is set to that length, with a
-        warning; missing numbers become zero.
-
-        Args:
-            count, dtype: Number of rows, and type of the results.
-            chunk_rows: Number of rows of a file of a zarr array.
-
-        Raises:
-            BatchError: A file cannot be read, written or extended, or has another
-                shape, dtype, memory order or number of rows in a zarr array's file; or
-                zarr is needed and not installed.
+        warning; missing numbers become 0. A zarr array's file has `chunk_rows` rows.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):

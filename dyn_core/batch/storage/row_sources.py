@@ -28,22 +28,13 @@ class RowSource:
     """An input of a batch, whose rows can be read piece by piece.
 
     Attributes:
-        name: Name of the Port.
         array: Array with the rows, or the value that all rows share.
         rows: Number of rows; None for a value that all rows share.
-        dtype: Type of the stored numbers.
         row_bytes: Size of a stored row [bytes].
         grain: Number of rows that are read together most efficiently.
         samples: Number of row ranges that the fingerprint reads.
         mapped: Whether rows are read from a file without allocating memory.
         file: Path or URL of the file; empty for memory, and for computed rows.
-
-    Args:
-        port: Port of the input.
-        array: Array with rows or shared value, of the library of the class.
-
-    Raises:
-        ShapeError: The array has no real numbers, or does not fit the Port.
     """
 
     grain = 1
@@ -67,27 +58,17 @@ class RowSource:
         self.row_bytes = self.dtype.itemsize * port.size
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows first to last - 1 as an array or view.
-
-        It is (last - first, *port.shape), in the dtype of the source. A shared value,
-        port.shape, is returned whole, whatever the range.
-        """
+        """Return rows first to last - 1 as an array or view; a shared value whole."""
         return self.array if self.rows is None else self.array[first:last]
 
     def reference(self) -> Reference | None:
-        """Return the Reference of the rows for another process.
-
-        None means that the rows must be sent; the base class, an array in memory,
-        always returns None.
-        """
+        """Return the Reference for another process; None: the rows must be sent."""
         return None
 
     def fingerprint(self) -> str:
         """Return a digest of sampled rows, or of all numbers of a shared value.
 
-        It has 16 hexadecimal digits. Up to `samples` ranges of 64 rows (64 ranges, of
-        zarr and Dask arrays 3) are read, evenly spread from the first to the last row;
-        changes of other rows go unnoticed.
+        Up to `samples` ranges of 64 rows, evenly spread, are read; others go unnoticed.
         """
         digest = hashlib.sha256()
         if self.rows is None:
@@ -100,11 +81,7 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return JSON data of the rows for the journal.
-
-        It has "shape", a list with the number of rows first, which a shared value has
-        not, "dtype", the name of the source's type, and "content", the fingerprint.
-        """
+        """Return "shape", "dtype" and "content", the fingerprint, for the journal."""
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),
@@ -113,11 +90,7 @@ class RowSource:
 
 
 class MappedSource(RowSource):
-    """Rows of a memory-mapped file.
-
-    Attributes:
-        root: Memory map that `array` is a view of, or `array` itself.
-    """
+    """Rows of a memory-mapped file: `array` is the map `root`, or a view of it."""
 
     mapped = True
 
@@ -130,10 +103,7 @@ class MappedSource(RowSource):
         self.file = "" if name is None else os.path.abspath(name)
 
     def reference(self) -> Reference | None:
-        """Return the Reference: "memmap", file, offset [bytes], dtype, shape, strides.
-
-        None if a stride is negative or the map has no file name: the rows must be sent.
-        """
+        """Return "memmap", file, offset [bytes], dtype, shape and strides, or None."""
         array, root = self.array, self.root
         place = [x.__array_interface__["data"][0] for x in (array, root)]
         if min(array.strides, default=0) < 0 or not self.file:
@@ -158,24 +128,12 @@ class ZarrSource(RowSource):
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return ("zarr", path) of a local folder, or ("zarr of a store", array).
-
-        The latter is for stores of fsspec and obstore. None for a store in memory or of
-        another kind, such as a zip file: the rows must be sent.
-        """
+        """Return the zarr_place of the array; None: the rows must be sent."""
         return zarr_place(self.array)
 
 
 class DaskSource(RowSource):
-    """Rows of a Dask array, computed when they are read.
-
-    Attributes:
-        scheduler: Scheduler that computes them: a name that Dask knows, or a Client.
-
-    Raises:
-        ShapeError: The numbers of rows are unknown, or the array has no real numbers or
-            does not fit the Port.
-    """
+    """Rows of a Dask array, computed when read by `scheduler`, a name or a Client."""
 
     samples = STORED_SAMPLES
     scheduler: Any = "synchronous"
@@ -242,10 +200,9 @@ def _zarr_file(array: Any) -> str:
 
 
 def zarr_place(array: Any) -> Reference | None:
-    """Return the Reference of a zarr array; None for a store in memory.
+    """Return ("zarr", path) of a zarr array in a local folder.
 
-    It is ("zarr", path) in a local folder, ("zarr of a store", array) in a store of
-    fsspec or obstore; None also for all other types of stores, such as zip files.
+    It is ("zarr of a store", array) in a store of fsspec or obstore; None for others.
     """
     store = array.store
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
@@ -268,17 +225,8 @@ def _in_memory(store: Any) -> bool:
 def referred(reference: Reference, mode: str = "r") -> Any:
     """Return the array of a Reference: a NumPy array in a mapped file, or a zarr array.
 
-    Args:
-        reference: Result of RowSource.reference, or one of Targets.references.
-        mode: "r" to read, "r+" to write as well: for a mapped file, and for a zarr
-            array in a local folder. A zarr array in a store of fsspec or obstore is in
-            the Reference itself; it is returned as it is, whatever the mode.
-
-    Raises:
-        OSError: This process cannot open the mapped file or the local folder in this
-            mode, or the mapped file is empty or too short.
-        UnsupportedError: The array is in a local zarr folder, and zarr is not
-            installed.
+    `mode` is "r" to read, "r+" to write as well; an array in a store of fsspec or
+    obstore is returned as it is. OSError: the file or folder cannot be opened here.
     """
     kind, *parts = reference
     if kind == "memmap":
@@ -301,10 +249,7 @@ def referred(reference: Reference, mode: str = "r") -> Any:
 class SentSource:
     """Rows that come with each chunk, for a process that cannot read them itself.
 
-    Attributes:
-        name: Name of the Port.
-        rows: Number of rows of the whole batch.
-        row_bytes, grain, mapped: 0, 1 and False, since nothing is read here.
+    `rows` is the number of the whole batch; nothing is read, so that `row_bytes` is 0.
     """
 
     row_bytes, grain, mapped = 0, 1, False
@@ -318,7 +263,4 @@ class SentSource:
 
 
 class UnseenRows(Exception):
-    """Rows are in a file that this process does not see.
-
-    Its argument is the name of the input.
-    """
+    """Rows of an input, the argument, are in a file that this process does not see."""

@@ -148,10 +148,7 @@ def deepest_on_rim(
 
         -(nx, ny) / size,   along x + y where the cylinder is upright: square <= 1e-12
 
-    Args:
-        nx, ny: Normal of the half-space along x and y of the cylinder.
-        square, size: nx² + ny² and its root; the root may have any value but zero where
-            the cylinder is upright.
+    nx and ny are in the cylinder's axes; if upright, `size` is any number but 0.
     """
     tilted = square > UPRIGHT
     x, y = where(tilted, -nx / size, DIAGONAL), where(tilted, -ny / size, DIAGONAL)

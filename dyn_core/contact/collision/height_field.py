@@ -34,17 +34,11 @@ class HeightField:
     opposite one. Beside the grid there is no ground.
 
     Attributes:
-        heights: z of the corners relative to `point`, a row for each x, at least 2 by
-            2; lists or an array, stored as tuples [m].
+        heights: z of the corners relative to `point`, a row for each x [m].
         cell: Lengths of a cell along x and y, 2 [m].
         name: Name in the ids of contacts.
         point: Position of the corner of smallest x and y, at height 0, 3 [m].
         material: Material of the surface; None: the material of the touching shape.
-
-    Raises:
-        SettingError: There is no such keyword.
-        ModelError: A field is invalid, rows differ in length, there are fewer than 2 by
-            2 or more than LARGEST (4e6) heights, or a length of a cell is not above 0.
     """
 
     heights: tuple[tuple[float, ...], ...]
@@ -82,10 +76,7 @@ class HeightField:
         return self.point[2] + min(min(row) for row in self.heights)
 
     def covers(self, x: Sequence[float]) -> bool:
-        """Return whether the grid, with its border, extends over x and y of a point.
-
-        x: The point in the world, 3 [m]; its z is ignored.
-        """
+        """Return whether the grid, with its border, extends over x, y in the world."""
         counts = len(self.heights), len(self.heights[0])
         return all(
             0.0 <= x[k] - self.point[k] <= (counts[k] - 1) * self.cell[k]

@@ -27,14 +27,7 @@ NEEDS = (
 
 
 def coal_module(what: str) -> Any:
-    """Return the module coal.
-
-    Args:
-        what: Subject of the message: "`what` needs coal".
-
-    Raises:
-        UnsupportedError: coal is not installed; names `what` and the alternatives.
-    """
+    """Return the module coal; refuse if it is missing: "`what` needs coal"."""
     try:
         import coal
     except ImportError as error:
@@ -45,12 +38,7 @@ def coal_module(what: str) -> Any:
 
 
 class Hull:
-    """The convex hull of a mesh.
-
-    Attributes:
-        points: Vertices in the frame of the mesh, (count, 3) [m].
-        geometry: The hull as an object of coal.
-    """
+    """The convex hull of a mesh; `points` are (count, 3) in the mesh's frame [m]."""
 
     def __init__(self, geometry: Any, read: Callable[[], Any]) -> None:
         """Store a hull.
@@ -65,10 +53,7 @@ class Hull:
 
     @cached_property
     def mesh(self) -> Any:
-        """The mesh itself as an object of coal, read from its file on first use.
-
-        Errors of coal pass through, for example if the file has been removed.
-        """
+        """The mesh itself as an object of coal, read from its file on first use."""
         return self._read()
 
     @property
@@ -78,12 +63,7 @@ class Hull:
 
 
 class Hulls:
-    """Convex hulls of mesh files, each read once.
-
-    Attributes:
-        origin: Source of the robot, against which paths of meshes are resolved.
-        packages: Folders of package:// addresses, by name.
-    """
+    """Convex hulls of mesh files, each read once; paths resolved against `origin`."""
 
     def __init__(self, origin: Origin, packages: Mapping[str, Any]) -> None:
         self.origin, self.packages = origin, packages

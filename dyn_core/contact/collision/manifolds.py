@@ -27,25 +27,17 @@ _IN_PLACE = np.array((1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0, 0, 0, 0))
 
 
 class ShapePose(NamedTuple):
-    """Pose of a shape: x_world = R x_shape + p.
-
-    Attributes:
-        R: Rotation, (3, 3).
-        p: Position of the centre in the world, (3,) [m].
-    """
+    """Pose of a shape: x_world = R x_shape + p, R (3, 3) and p (3,) [m]."""
 
     R: np.ndarray
     p: np.ndarray
 
 
 class ContactPoint(NamedTuple):
-    """One point of a contact manifold.
+    """One point of a contact manifold, midway between the surfaces, in the world [m].
 
-    Attributes:
-        feature: Name of the touching corners, ends or edges; see feature_name.
-        point: Midway between the surfaces, world, (3,) [m].
-        normal: From the second shape to the first, unit, world, (3,).
-        gap: Distance of the surfaces along the normal; negative: they overlap [m].
+    The unit normal points from the second shape to the first; `gap` is along it [m],
+    negative in an overlap; for `feature` see feature_name.
     """
 
     feature: Hashable
@@ -62,29 +54,16 @@ def manifold(
     margin: float = 0.0,
     hulls: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
 ) -> list[ContactPoint]:
-    """Return all contacts of two shapes whose gap is at most the margin.
+    """Return all contacts of two shapes whose gap is at most the margin [m], in order.
 
         gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
 
     Normals n point from b to a. Distances of separated shapes are exact. For an overlap
     with a box the depth is the smallest over the faces, unless a pair of edges is more
     than 5 % less deep: a face has the more stable manifold. With a cylinder or a hull
-    it is the smallest of all.
-
-    Args:
-        a, b: Shapes, in any order of kinds.
-        pose_a, pose_b: Poses of the shapes; not checked.
-        margin: Maximum gap of a contact [m].
-        hulls: For a and b, the vertices of a mesh's hull in its frame, (count, 3) [m];
-            None for other shapes. A mesh without a hull counts as a point at its
-            origin.
-
-    Returns:
-        Contacts in a fixed order; empty if there are none.
-
-    Raises:
-        UnsupportedError: The kind of a shape has no contacts.
-        ModelError: A hull has no vertices, or 16384 or more.
+    it is the smallest of all. `hulls` has the vertices of a mesh's hull in its frame,
+    (count, 3) [m], None for other shapes; a mesh without a hull counts as a point at
+    its origin.
 
     Source: LCP-2.
     """

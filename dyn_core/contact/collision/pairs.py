@@ -38,11 +38,8 @@ from dyn_core.validation import ListOf, Name, Quantity, named_settings, one_stat
 class ContactId(NamedTuple):
     """Key of a contact, equal in two steps if the same features touch.
 
-    Attributes:
-        link_a, shape_a: Name of a link, and index of its shape.
-        link_b, shape_b: Likewise of another link; or name of a half-space or height
-            field, and 0.
-        feature: Name of the touching features; see feature_name.
+    A shape is the index in its link; link_b may also be a half-space or height field,
+    with shape_b 0. For `feature` see feature_name.
     """
 
     link_a: str
@@ -314,21 +311,11 @@ class ContactPairs:
 
 
 def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the poses of all bodies: x_world = R x_body + p; body 0 is the world.
-
-    They are not finite if q is not.
+    """Return R (nb + 1, 3, 3) and p (nb + 1, 3) [m] of bodies: x_world = R x_body + p.
 
         X_i_0 = XJ(q_i) Xtree_i X_p_0
 
-    Args:
-        model: Robot.
-        q: Joint positions, (nq,) [rad | m].
-
-    Returns:
-        Rotations (nb + 1, 3, 3) and positions (nb + 1, 3) [m], in the order of bodies.
-
-    Raises:
-        ShapeError: q has the wrong shape.
+    Body 0 is the world. They are not finite if q is not.
 
     Source: RBDA, section 4.2.
     """

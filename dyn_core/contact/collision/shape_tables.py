@@ -43,16 +43,9 @@ class ShapeTable:
         self._heights = [np.zeros(0)]
 
     def add(self, placed: PlacedShape, hull: np.ndarray | None) -> None:
-        """Add a shape of a Model.
+        """Add a shape; `hull` has the vertices of a mesh in its frame, (count, 3) [m].
 
-        Args:
-            placed: The shape.
-            hull: Vertices of a mesh's hull in its frame, (count, 3) [m]; None: another
-                shape, or a mesh in no pair, which counts as a point.
-
-        Raises:
-            UnsupportedError: The kind of the shape has no contacts.
-            ModelError: A hull has no vertices, or 16384 (CUT) or more.
+        A mesh in no pair has none, and counts as a point.
         """
         R, p = placed.X.pose
         frame = np.concatenate([np.asarray(R, float).ravel(), np.asarray(p, float)])
@@ -66,21 +59,7 @@ class ShapeTable:
         hull: np.ndarray | None = None,
         link: str = "",
     ) -> None:
-        """Add a shape with a pose in its body.
-
-        Args:
-            shape: Shape.
-            body: Number of the body.
-            frame: Frame of the shape in the body: a rotation row by row and a position,
-                (12,).
-            hull: Vertices of a mesh's hull, (count, 3) [m]; a mesh without is a point.
-                Ignored for other shapes.
-            link: Name for messages.
-
-        Raises:
-            UnsupportedError: The kind of the shape has no contacts.
-            ModelError: A hull has no vertices, or 16384 (CUT) or more.
-        """
+        """Add a shape with its frame (12,) in a body; `hull` is as in `add`."""
         if isinstance(shape, Mesh) and hull is not None:
             self._add_hull(hull, body, frame, link)
             return
@@ -203,14 +182,9 @@ class ShapeTable:
 def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
     """Return the faces of a convex hull; triangles in one plane are one face.
 
-    Args:
-        points: Vertices, (count, 3) [m].
-
-    Returns:
-        Outward normal n and offset of each face, n . x = offset, (faces, 4), and the
-        indices of its corners, counterclockwise about n. A face with more than 16
-        corners has 16 of them, evenly chosen. A flat hull, or one that Qhull
-        cannot compute, has no faces: (0, 4) and an empty list.
+    They are outward normal n and offset, n . x = offset, (faces, 4), and the indices of
+    the corners, counterclockwise about n, at most 16, evenly chosen. A hull that is
+    flat, or that Qhull cannot compute, has no faces.
     """
     from scipy.spatial import ConvexHull, QhullError  # not at `import dyn_core`
 
@@ -275,14 +249,9 @@ def _triangles(
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
-    Rows of its materials are mu, torsion, rolling, restitution. Its matrix `number`
-    has the index of each pair at [first, second], else -1; it is (0, 0) for at most
-    1500 pairs (MANY), which need no sweep.
-
-    Args:
-        pairs: Material by indices (first, second) of both shapes in the ShapeTable, the
-            first with the lower index. Pairs with half-spaces and height fields come
-            first, the others are sorted; the order is not checked.
+    Keys are (first, second), the lower index first; pairs with half-spaces and height
+    fields must come first, the others sorted. `number` has the index of each pair at
+    [first, second], else -1; it is (0, 0) for at most MANY pairs, which need no sweep.
     """
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]
@@ -299,11 +268,6 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
 
 
 def frame_rows(R: Any, p: Any) -> np.ndarray:
-    """Return n frames as rows of 12 numbers, (n, 12).
-
-    Args:
-        R: Rotations, (n, 3, 3), stored row by row.
-        p: Positions, (n, 3) [m].
-    """
+    """Return n frames, R (n, 3, 3) and p (n, 3) [m], as rows of 12: R by rows, p."""
     R, p = np.asarray(R, float), np.asarray(p, float)
     return np.concatenate([R.reshape(-1, 9), p.reshape(-1, 3)], axis=1)

@@ -67,18 +67,12 @@ def fill_turned(
 ) -> None:  # fmt: skip
     """Fill the derivatives of contact rows by q; add changes of their forces to by_q.
 
-    Contacts in the mode SEPARATE (0, no impulse) are left out.
-
-    Args:
-        scene, step, blocks: Robot and world, problem with its impulses, and number of
-            blocks; find_modes or find_corrections must have set the modes.
-        rates, rates_before: Rates of the motion columns at the velocity after and
-            before the step, from contact_term_slopes, (columns, 6).
-        slopes: Reads modes, known, columns, motions, and the geometry of pressed
-            contacts; sets rates and rates_before of the known bodies, turned, and
-            before (normal rows only); adds to by_q the derivatives of contact forces at
-            constant impulses, relative to forces fixed to the bodies. axes, wrench,
-            load_a and load_b are overwritten.
+    find_modes or find_corrections must have set the modes; contacts in the mode
+    SEPARATE are left out. `rates` and `rates_before` are those of the motion columns at
+    the velocity after and before the step, (columns, 6). Sets rates and rates_before of
+    the known bodies, turned, and before (normal rows only); adds to by_q the
+    derivatives of contact forces at constant impulses, relative to forces fixed to the
+    bodies. axes, wrench, load_a and load_b are overwritten.
     """
     tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):
@@ -240,13 +234,10 @@ def _add_loads(
 class SlopeKernels(NamedTuple):
     """Programs, bound to the arrays of a step, SlopeArrays and EndSlopes.
 
-    Attributes:
-        terms: contact_term_slopes.
-        more: contact_term_slopes of the position correction; its inertia is written to
-            EndSlopes.inertia.
-        end: moved_state_slopes from the state of the constraints to the end.
-        start: moved_state_slopes from the start of the step to the state of the
-            constraints; its address is 0 if these states are the same.
+    `terms` and `more` are contact_term_slopes, of the step and of the position
+    correction, whose inertia is EndSlopes.inertia. `end` and `start` are
+    moved_state_slopes, from the state of the constraints to the end, and from the start
+    to it; the address of `start` is 0 if these states are the same.
     """
 
     terms: KernelAddress
@@ -258,30 +249,24 @@ class SlopeKernels(NamedTuple):
 class EndSlopes(NamedTuple):
     """Derivatives of the state after a step, and work arrays; n is nv.
 
-    The constraints are evaluated at the state before the step or at its midpoint, by
-    the stepper; this state is called the middle.
+    The constraints are evaluated at the middle: the state before the step or its
+    midpoint. "x by y" is a derivative.
 
     Attributes:
         modes: Mode of each block, an index in MODES, (blocks,).
         slipped: 1 for each block with non-zero columns in by_mu, else 0, (blocks,).
         u: Velocity after the step; then with the correction added, (n,).
-        correction: Velocity of the position correction, which moves the position alone,
-            (n,).
+        correction: Velocity of the position correction, (n,).
         pushes: Force of contacts on each body, body coordinates, (nb, 6) [N·m; N].
         rates, rates_before: Outputs of contact_term_slopes, (columns, 6).
-        dense: Derivatives of the rows of loops and limits of ball joints by q,
-            (rows, n, n).
-        by_q, by_u, by_correction: Derivatives of the final state by the middle q, by u
-            and by the correction, (2 n, n).
-        start_q, start_qd: Derivatives of the middle by the state before the step,
-            (2 n, n).
+        dense: Rows of loops and limits of ball joints, by q, (rows, n, n).
+        by_q, by_u, by_correction: Final state by middle q, u and correction, (2 n, n).
+        start_q, start_qd: Middle by the state before the step, (2 n, n).
         inertia: Inertia from the program `more`, without the drag of slip, (n, n).
         kept_q, kept_rates: by_q and rates without the correction, (n, n), (columns, 6).
-        by_mu: Derivatives of the final state by the friction coefficients, three for
-            each block, (2 n, 3 blocks).
-        A, B: Derivatives of the final state by the initial state and by the joint
-            forces, (2 n, 2 n), (2 n, n).
-        middle: Derivatives of the final state by the middle, (2 n, 2 n).
+        by_mu: Final state by friction coefficients, three a block, (2 n, 3 blocks).
+        A, B: Final state by the initial one, (2 n, 2 n), and by joint forces, (2 n, n).
+        middle: Final state by the middle, (2 n, 2 n).
     """
 
     modes: IntArray
@@ -311,12 +296,7 @@ def allocate_end_slopes(
 ) -> EndSlopes:
     """Allocate EndSlopes, filled with zeros.
 
-    Args:
-        bodies: Number of bodies, without the world.
-        n: Number of velocity coordinates.
-        columns: Number of columns of all joints.
-        dense: Number of rows of loops and of limits of balls.
-        blocks: Largest number of blocks.
+    `bodies` is without the world; `dense` counts rows of loops and of limits of balls.
     """
     sizes: dict[str, tuple[int, ...]] = {
         name: (n, n) if name in ("inertia", "kept_q") else (2 * n, n)
@@ -344,26 +324,16 @@ def take_slopes(
     contacts: int,
     corrected: bool,
 ) -> int:
-    """Compute A, B and by_mu of a completed step; return a flag.
+    """Compute A, B and by_mu of a completed step, of state 0; return a flag.
 
-    Args:
-        scene: Robot, world and rule.
-        step: Problem with its impulses and results, of state 0; qd_next and impulses
-            are overwritten if positions were corrected.
-        room: Work arrays of contact_slopes.
-        kernels: Programs, bound to the arrays of step, slopes and ends.
-        slopes: Work arrays; overwritten.
-        ends: Sets A, B, by_mu and modes, the modes of the velocities; other arrays are
-            overwritten. dense must be filled if the step has loops or limits of ball
-            joints.
-        blocks, contacts: Numbers of blocks and contacts.
-        corrected: Whether the step had a position correction.
+    ends.dense must be filled if the step has loops or limits of ball joints. ends.modes
+    become the modes of the velocities; other arrays of `slopes` and `ends` are
+    overwritten, and qd_next and impulses of `step` if positions were corrected.
 
-    Returns:
-        REFUSED (-1): a Program failed, and the results are incomplete. Else
-            AT_BOUNDARY (1): a block is between two modes, or is separate and corrected,
-            or there are dependent rows that contradict each other, or any with a slip.
-            Else GAP_ZERO (2): a pressing contact or limit is at gap 0. Else SMOOTH (0).
+    The flag is REFUSED (-1): a Program failed, and the results are incomplete. Else
+    AT_BOUNDARY (1): a block is between two modes, or is separate and corrected, or
+    there are dependent rows that contradict each other, or any with a slip. Else
+    GAP_ZERO (2): a pressing contact or limit is at gap 0. Else SMOOTH (0).
     """
     n, slips = len(scene.tables.coordinate), False
     for j in range(n):
@@ -423,20 +393,12 @@ def move_rows(
 ) -> None:
     """Compute the derivatives by q of the rows of contacts, loops and ball limits.
 
-    Rows of other blocks do not depend on q. find_modes or find_corrections must have
-    set the modes; contacts in the mode SEPARATE are left out.
-
-    Args:
-        scene, step, room: Robot, world and rule; problem with its impulses, whose
-            velocity u is step.qd_next[0]; work arrays of contact_slopes.
-        blocks, contacts: Numbers of blocks and contacts.
-        slopes: Sets turned and before of these rows, the derivatives of J u and J qd by
-            q; of a contact, before is set in the normal row only. Sets geometry of
-            pressed contacts. Adds to by_q the derivative of J.T lambda at constant
-            impulses lambda; of contacts only what it has beyond a force fixed to the
-            body, which contact_term_slopes takes into account.
-        ends: Reads dense, the derivatives by q of the rows of J of loops and ball
-            limits; and rates and rates_before.
+    find_modes or find_corrections must have set the modes; contacts in the mode
+    SEPARATE are left out. Sets turned and before of these rows, the derivatives of J u
+    (u is step.qd_next[0]) and J qd; of a contact, before is set in the normal row only.
+    Sets geometry of pressed contacts. Adds to by_q the derivative of J.T lambda at
+    constant impulses; of contacts only what it has beyond a force fixed to the body,
+    which contact_term_slopes takes into account. Reads dense and rates of `ends`.
     """
     contact_slopes(
         scene.shapes,
@@ -461,13 +423,8 @@ def move_rows(
 def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
     """Compute the derivatives by q of block k, a loop or the limit of a ball joint.
 
-    Args:
-        step: Problem with its impulses; u and qd are of the first state in the arrays.
-        k: Index of the block.
-        slopes: Sets `turned` and `before` of the block's rows, the derivatives by q of
-            J u and J qd; adds the derivative of J.T lambda at constant impulses to
-            `by_q`.
-        ends: Reads `dense`, the derivatives of the rows of J by q.
+    Sets turned and before of its rows, those of J u and J qd of the first state, from
+    ends.dense; adds the derivative of J.T lambda at constant impulses to by_q.
     """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]
     for r in range(step.rows.count[k]):
@@ -493,11 +450,7 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
         middle = [by_q + by_u du_dq, by_u du_dqd],   B = by_u du_dtau
         by_mu = by_u du_dmu for blocks that slip, else zero
 
-    Args:
-        blocks, n: Numbers of blocks and of velocity coordinates.
-        slopes: Reads mode and the results of solve_slopes.
-        ends: Reads by_q and by_u, from moved_state_slopes, and slipped of the previous
-            call, which tells what to clear in by_mu; sets middle, B, by_mu and slipped.
+    ends.slipped of the previous call tells what to clear in by_mu.
     """
     for i in range(2 * n):
         for j in range(n):
@@ -540,10 +493,7 @@ def clear(to: FloatArray2) -> None:
 
 @machine_code
 def subtract(a: FloatArray2, b: FloatArray2) -> None:
-    """Subtract b from a, in place, over the shape of a.
-
-    b must be at least as large as a in both axes, which is not checked.
-    """
+    """Subtract b, at least as large in both axes (not checked), from a, in place."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             a[i, j] -= b[i, j]

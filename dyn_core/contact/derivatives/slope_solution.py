@@ -46,14 +46,10 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
 
     Active are all rows that fix a velocity: all blocks but separate and free ones. Of a
     slipping contact only the normal row is active, of a sticking one also the rows with
-    a friction coefficient above 0.
-
-    Args:
-        scene, step, blocks: Robot and world, problem with its impulses, and number of
-            blocks. find_modes and fill_turned must have run.
-        slopes: Sets A, C, c_q, c_qd, soft, by_tau and the columns of slipping blocks in
-            by_mu. Adds inertia times the derivatives of the gyroscopic change to by_q
-            and by_qd, and the drag of slip to inertia and by_q.
+    a friction coefficient above 0. find_modes and fill_turned must have run. Sets A, C,
+    c_q, c_qd, soft, by_tau and the columns of slipping blocks in by_mu. Adds inertia
+    times the derivatives of the gyroscopic change to by_q and by_qd, drag to inertia
+    and by_q.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count = len(scene.tables.coordinate), 0
@@ -118,14 +114,10 @@ def hold_corrections(
     """Collect the active rows of the position correction; return their number.
 
     They are the normal row of a corrected contact, the row of a corrected limit, and
-    all rows of other corrected blocks. A contact or limit that is corrected at the
-    largest speed is active, too: its bias does not depend on its gap.
-
-    Args:
-        scene, step, blocks: Robot and world, problem of the step, and number of blocks.
-        slopes: Reads the modes of find_corrections, which must have run, J and turned.
-            Sets A and C to J, c_q to -(turned + by_gap J), by_gap the derivative of the
-            bias by the gap, c_qd to 0, and soft to the row's compliance.
+    all rows of other corrected blocks. One corrected at the largest speed is active,
+    too: its bias does not depend on its gap. find_corrections must have run. Sets A and
+    C to J, c_q to -(turned + by_gap J), by_gap the derivative of the bias by the gap,
+    c_qd to 0, and soft to the row's compliance.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
@@ -238,20 +230,11 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
 def solve_slopes(
     dt: float, blocks: int, m: int, slips: bool, slopes: SlopeArrays
 ) -> tuple[int, bool]:
-    """Solve for the derivatives of the velocity.
+    """Solve for the derivatives of the velocity, with the `m` active rows of hold_rows.
 
-    Args:
-        dt: Step [s].
-        blocks: Number of blocks.
-        m: Number of active rows, from hold_rows.
-        slips: Whether any block slips.
-        slopes: Reads the equation of motion and the active rows of hold_rows. Sets
-            du_dq, du_dqd, du_dtau and the columns of slipping blocks in du_dmu;
-            `inertia` becomes its inverse, and the work arrays are overwritten.
-
-    Returns:
-        Number of rows that depend on others, and whether dependent rows contradict each
-        other; False if there are none.
+    Sets du_dq, du_dqd, du_dtau and the columns of slipping blocks in du_dmu; `inertia`
+    becomes its inverse. Returns the number of rows that depend on others, and whether
+    dependent rows contradict each other.
     """
     n = slopes.inertia.shape[0]
     inverse, E = slopes.inertia, slopes.applied
@@ -272,21 +255,13 @@ def solve_slopes(
 
 @machine_code
 def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
-    """Solve for the derivative of the position correction by q.
+    """Solve for the derivative of the position correction by q, slopes.du_dq (nv, nv).
 
         du_dq = M^-1 by_q + Z W (c_q - A M^-1 by_q)
         Z = M^-1 A.T,   W = (A Z + R)^-1,   R the diagonal `soft`
 
-    Sets slopes.du_dq to the derivative of the correcting velocity by q, (nv, nv).
-    Dependent rows are ignored.
-
-    Args:
-        m: Number of active rows of the correction.
-        slips: Whether any block slips in the step. If so, slopes.inertia must be the
-            inertia without drag, and becomes its inverse; else it must be the inverse
-            from solve_slopes.
-        slopes: by_q of the correction, and active rows from hold_corrections; c_q is
-            overwritten.
+    Dependent rows are ignored; c_q is overwritten. With `slips` slopes.inertia must be
+    the inertia without drag, and becomes its inverse; else solve_slopes inverted it.
     """
     n = slopes.inertia.shape[0]
     if slips:

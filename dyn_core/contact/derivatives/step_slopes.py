@@ -70,24 +70,21 @@ class SlopeArrays(NamedTuple):
         columns: Velocity of each body per velocity coordinate, (nb + 1, n, 6).
         rates, rates_before: Rates of these columns at u and at qd, (nb + 1, n, 6).
         motion, motion_before: Velocity of each body at u and at qd, (nb + 1, 6).
-        J, turned, before: Rows of the Jacobian, and the derivatives of J u and of J qd
-            by q, (m, n); of contacts, `before` has the normal row only, others are 0.
+        J, turned, before: Rows of the Jacobian; J u and J qd by q, (m, n); of contacts,
+            `before` has the normal row only.
         geometry: Derivatives of contact points and normals, (contacts, 6, 6).
         axes: Normal and tangents of the current contact, (3, 3).
-        wrench: Impulse of the current contact on body a: force at its point, and
-            moment, (2, 3) [N·s; N·m·s].
-        load_a, load_b: Change of the wrench on both bodies of the current contact by
-            each coordinate, relative to a wrench fixed to the body, (n, 6).
-        weight: D of the rows, (m,).
-        along: s of the rows, (m,).
-        inertia, by_q, by_qd, by_tau: Coefficients of the equation of motion: M, R_q,
-            R_v, R_f, (n, n).
+        wrench: Its impulse on body a: at its point, and moment, (2, 3) [N·s; N·m·s].
+        load_a, load_b: Change of it on both bodies by each coordinate, relative to a
+            wrench fixed to the body, (n, 6).
+        weight, along: D and s of the rows, (m,).
+        inertia, by_q, by_qd, by_tau: M, R_q, R_v, R_f of the equation, (n, n).
         change_q, change_qd, change_tau: Derivatives of the gyroscopic change, (n, n).
         by_mu: R_mu, (n, 3 blocks).
         A, C, c_q, c_qd, soft: Equations of the active rows, (m, n), and R, (m,).
         response, left, right, product, pivots, applied: Work arrays of the solution.
-        du_dq, du_dqd, du_dtau, du_dmu: Derivatives of the velocity u, (n, n), by mu
-            (n, 3 blocks).
+        du_dq, du_dqd, du_dtau, du_dmu: Derivatives of the velocity u, (n, n), by mu (n,
+            3 blocks).
     """
 
     mode: IntArray
@@ -138,13 +135,7 @@ class SlopeArrays(NamedTuple):
 def allocate_step_slopes(
     bodies: int, n: int, contacts: int, blocks: int, m: int
 ) -> SlopeArrays:
-    """Allocate SlopeArrays, filled with zeros.
-
-    Args:
-        bodies: Number of bodies, with the world.
-        n: Number of velocity coordinates.
-        contacts, blocks, m: Largest numbers of contacts, blocks and rows.
-    """
+    """Allocate SlopeArrays of zeros for m rows; `bodies` counts the world, too."""
     sizes = {
         "mode": (blocks,), "above": (blocks,), "pressed": (contacts,), "sigma": (m,),
         "known": (bodies,), "motion": (bodies, 6), "motion_before": (bodies, 6),
@@ -178,19 +169,12 @@ def find_modes(
 ) -> int:
     """Determine the rows and the mode of each block, and add up contact forces.
 
-    Args:
-        scene, step: A prepared problem with its impulses; qd_next is the velocity.
-        blocks: Number of blocks.
-        pushes: Force of the contacts on each body, body coordinates, (nb, 6) [N·m; N];
-            added to.
-        slopes: Sets mode (0 separate, 1 stick, 2 slip, 3 closed, 4 free), above,
-            pressed, J, sigma, weight, along, and known, columns and motions of the
-            bodies in contact; clears turned and before of all rows.
-            axes and wrench are overwritten.
-
-    Returns:
-        AT_BOUNDARY (1): a block is between two modes; else GAP_ZERO (2): a pressing
-        contact or limit is at gap 0; else SMOOTH (0).
+    qd_next of `step` is the velocity. `pushes`, the force of contacts on each body in
+    body coordinates, (nb, 6) [N·m; N], is added to. Sets mode (0 separate, 1 stick, 2
+    slip, 3 closed, 4 free), above, pressed, J, sigma, weight, along, and known, columns
+    and motions of the bodies in contact; clears turned and before; axes and wrench are
+    overwritten. Returns AT_BOUNDARY (1): a block is between two modes; else GAP_ZERO
+    (2): a pressing contact or limit is at gap 0; else SMOOTH (0).
     """
     rows, facts, rule, speed = step.rows, step.blocks, scene.rule, scene.rule.dt * 9.81
     for body in range(len(slopes.known)):
@@ -230,25 +214,14 @@ def find_corrections(
 
         M c = J.T p,   0 <= p  orthogonal to  J c + R p + bias >= 0
 
-    It has the form of a step with the velocity c and the impulses p. Corrected are
-    contacts and limits with p > 0, and all other blocks but friction and prescribed
-    coordinates.
-
-    Args:
-        scene, step: Robot and world, and the problem, whose qd_next must be the
-            correction c. The impulses p are read from step.normals.impulse, and
-            overwrite those of step.rows, zero in blocks and rows not corrected.
-        blocks: Number of blocks.
-        pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
-            added.
-        slopes: Reads the results of find_modes: `mode`, the modes of the velocities,
-            and `above`: a block that presses at gap 0 is corrected if it is 0, whatever
-            p is. Sets `mode` to CLOSED (3) for corrected blocks, else SEPARATE (0), and
-            sets pressed, known, columns and motions; axes and wrench are overwritten.
-
-    Returns:
-        AT_BOUNDARY (1) if a block is corrected that separates in the step, else SMOOTH
-        (0).
+    It has the form of a step with the velocity c, which is in qd_next, and the impulses
+    p, read from step.normals.impulse; they overwrite those of step.rows, zero in blocks
+    and rows not corrected. Corrected are contacts and limits with p > 0, and all other
+    blocks but friction and prescribed coordinates; a block that presses at gap 0 is
+    corrected if `above` is 0, whatever p is. Adds p / dt to `pushes`. `mode`, so far
+    that of the velocities, becomes CLOSED (3) for corrected blocks, else SEPARATE (0);
+    sets pressed, known, columns and motions; axes and wrench are overwritten. Returns
+    AT_BOUNDARY (1) if a block is corrected that separates in the step, else SMOOTH (0).
     """
     rows, facts, normals, flag, row = step.rows, step.blocks, step.normals, SMOOTH, 0
     for body in range(len(slopes.known)):
@@ -328,14 +301,8 @@ def fill_columns(
 ) -> None:
     """Set columns, motion and motion_before of a body; nothing if it is known.
 
-    All are velocities [angular; linear] of the point at the world's origin, columns by
-    velocity coordinate; `motion_before` has the velocity before the step.
-
-    Args:
-        scene, step: Robot and world, problem; step.qd_next is the velocity for
-            `motion`.
-        body: Index of the body, 0: world.
-        slopes: Arrays, written; known[body] becomes 1.
+    All are velocities [angular; linear] of the point at the world's origin: columns by
+    velocity coordinate, `motion` at step.qd_next, `motion_before` before the step.
     """
     if slopes.known[body] != 0:
         return
@@ -365,16 +332,10 @@ def fill_columns(
 
 @machine_code
 def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Set slopes.axes and wrench of a contact, in world axes.
+    """Set slopes.axes and wrench of the contact of block k, in world axes.
 
-    axes become its normal and two tangents; wrench the sums of its impulses along them:
-    row 0 of normal and tangents at its point [N·s], row 1 of torsion and rolling
-    [N·m·s].
-
-    Args:
-        step: Problem with its impulses.
-        k: Index of the contact's block.
-        slopes: axes and wrench are written.
+    axes become its normal and tangents, wrench the sums of its impulses along them: row
+    0 of normal and tangents at its point [N·s], row 1 torsion and rolling [N·m·s].
     """
     rows, c = step.rows, step.blocks.source[k]
     N, axes = step.contacts.normal[c], slopes.axes

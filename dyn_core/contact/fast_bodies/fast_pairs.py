@@ -60,12 +60,7 @@ def may_be_fast(
 ) -> bool:
     """Return whether a body may move farther than fast.allowed in a step.
 
-    Args:
-        tables: Structure of the robot.
-        fast: Tables of fast pairs.
-        velocity: Velocity by place, the order of elimination, (nv,).
-        dt: Step [s].
-        memory: Work arrays; memory.reach becomes a bound of each body's speed [m/s].
+    `velocity` is by place (order of elimination); sets speed bounds memory.reach [m/s].
     """
     excess = -1.0
     memory.reach[0] = 0.0
@@ -87,15 +82,9 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
     middle: a fast pair that touches at the start and keeps closing has the contacts of
     the start, one that first meets before the middle, along the velocity before the
     step, those of that time. Other fast pairs have none; find_passed adds meetings.
-
-    Args:
-        scene, step, state: Robot, world and rule; arrays; index of the state.
-            step.contacts and step.collision are written. In step.fast velocity 0 (the
-            free one; Moreau-Jean: before the step), motions and meetings are written,
-            and `used` becomes 1 if a pair is fast, else 0.
-
-    Returns:
-        The number of contacts; minus the needed number if the arrays are too small.
+    Writes step.contacts, step.collision and, in step.fast, velocity 0 (the free one;
+    Moreau-Jean: before the step), motions, meetings and `used`, 1 if a pair is fast,
+    else 0. Returns the number of contacts, minus the needed one if they do not fit.
     """
     memory, margin = step.fast, scene.rule.margin
     halfway = scene.rule.scheme == MOREAU_JEAN
@@ -140,11 +129,8 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     """Return whether pairs may be fast at the velocity after a step.
 
-    The velocity step.qd_next[state] is stored in the next row of step.fast.velocity, by
-    place: in the order of elimination. Once five velocities (TURNS) have been used, the
-    result is False, and nothing is stored.
-
-    scene, step, state: Robot and world; arrays (fast.reach is overwritten); the state.
+    It is stored in the next row of step.fast.velocity, by place (order of elimination).
+    After five (TURNS) the result is False, and nothing is stored.
     """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:
@@ -159,19 +145,11 @@ def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
 def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
     """Add contacts of pairs that pass through each other at the velocity after a step.
 
-    Pairs that have an acting contact from the start of the step are not tested, except
-    with height fields.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays, with the velocity stored by is_passing. Contacts are added to
-            step.contacts. step.fast.changed becomes 1 if any contact is new or
-            replaced, else 0; in the first case the velocity counts in step.fast.used.
-        state: Index of the state.
-        touching: Number of contacts so far; contacts of fast pairs may be replaced.
-
-    Returns:
-        The number of contacts; minus the needed number if the arrays are too small.
+    is_passing has stored it. Pairs that have an acting contact from the start of the
+    step are not tested, except with height fields; contacts of fast pairs may be
+    replaced. step.fast.changed becomes 1 if any contact is new or replaced, else 0; in
+    the first case the velocity counts in step.fast.used. Returns the number of
+    contacts; minus the needed number if the arrays are too small.
     """
     memory, contacts, next_turn = step.fast, step.contacts, max(step.fast.used[0], 1)
     if memory.used[0] == 0:  # no pair was fast before
@@ -245,10 +223,7 @@ def follow(scene: Scene, step: StepArrays, state: int) -> int:
 
 @machine_code
 def bound_of(m: FloatArray, arm: float) -> float:
-    """Return a bound of the speed of points up to a distance `arm` [m] from an origin.
-
-    m: Velocity [angular; linear] at this origin, (6,).
-    """
+    """Return a bound of the speed up to `arm` [m] from an origin with velocity m."""
     turn = math.sqrt(m[0] * m[0] + m[1] * m[1] + m[2] * m[2])
     return math.sqrt(m[3] * m[3] + m[4] * m[4] + m[5] * m[5]) + turn * arm
 
@@ -257,8 +232,7 @@ def bound_of(m: FloatArray, arm: float) -> float:
 def core_radius(shapes: Shapes, k: int) -> float:
     """Return the radius of a ball about the centre of shape k around its core [m].
 
-    The core is the shape without its rounding: the shape consists of all points within
-    the radius shapes.size[k, 3] of the core. The centre is the middle of its bounds.
+    The core is the shape without its rounding; the centre is the middle of its bounds.
     """
     x, y, z = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
     return math.sqrt(x * x + y * y + z * z)
@@ -276,12 +250,7 @@ def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
     """Return whether a pair may move in a step by more than half of the thinner shape.
 
     A bound of the motion of the core of one shape (core_radius) in the frame of the
-    other is compared; pairs with a half-space are never fast.
-
-    Args:
-        scene: Robot, world and rule.
-        step: Arrays, after `follow`.
-        pair: Index of the pair.
+    other is compared, after `follow`; pairs with a half-space are never fast.
     """
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
     if scene.shapes.kind[b] == PLANE:  # it has no other side
@@ -302,10 +271,9 @@ def thinner(scene: Scene, pair: int) -> float:
 
 @machine_code
 def fastest_closing(step: StepArrays, count: int, more: int) -> float:
-    """Return the largest closing speed of contacts `count` to `more` - 1 [m/s].
+    """Return the largest closing speed of contacts `count` to `more` - 1 [m/s], or 0.
 
-    It is 0 if none closes. Contacts beyond the capacity of the arrays are ignored.
-    Reads the spatial velocities in step.fast, set by set_motion.
+    Reads the velocities of set_motion; contacts beyond the capacity are ignored.
     """
     contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
     for row in range(count, min(more, len(contacts.id))):
@@ -322,10 +290,7 @@ def relative_velocity(
 ) -> tuple[float, float, float]:
     """Return the velocity of a body's point relative to another body.
 
-    Args:
-        V, W: Velocities of the body and of the other, [angular; linear] of the point at
-            the world's origin, (6,).
-        p: Point, world coordinates, (3,).
+    V and W are [angular; linear] of the point at the world's origin; p is in the world.
     """
     x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
     return x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
@@ -335,15 +300,7 @@ def relative_velocity(
 def relative_speed(
     shapes: Shapes, a: int, b: int, work: Work, memory: FastMemory
 ) -> float:
-    """Return a bound of the speed of the core of shape a in the frame of b [m/s].
-
-    Args:
-        shapes: Shapes.
-        a, b: Indices of the shapes.
-        work: Work arrays of collision detection, with the centres of shapes in
-            work.middle.
-        memory: Work arrays, with the velocities of bodies in memory.spatial.
-    """
+    """Return a bound of the speed of the core of shape a in the frame of b [m/s]."""
     V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
     wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
     x, y, z = relative_velocity(V, W, work.middle[a])
@@ -357,11 +314,8 @@ def place_later(
 ) -> None:
     """Set step.collision.frames[k] to the frame of shape k at a time of its motion.
 
-    Args:
-        scene, step, state: Robot and world; arrays, after `follow`; index of the state.
-        k: Index of the shape. Nothing is done for a shape of the world; for others
-            step.fast.turned and pose are overwritten, too.
-        time: Time since the poses of the state [s]; may be negative.
+    `time` is since the poses of the state [s]; `follow` must have run. Nothing is done
+    for a shape of the world; for others step.fast.turned and pose are overwritten.
     """
     memory, body, poses = step.fast, scene.shapes.body[k], step.terms.poses[state]
     if body == 0:
@@ -387,22 +341,12 @@ def pair_later(
     margin: float,
     count: int,
 ) -> tuple[int, float]:
-    """Add the contacts of a pair at a time of the step.
+    """Add the contacts of a pair at a time since the poses of the state [s].
 
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state. Contacts are
-            added to step.contacts; the frames of both shapes in step.collision remain
-            at this time.
-        pair: Index of the pair.
-        time: Time since the poses of the state [s].
-        margin: Largest gap of a contact [m].
-        count: Number of contacts so far.
-
-    Returns:
-        The new number of contacts, which exceeds the length of the arrays if they are
-        too small; and the smallest gap of the added contacts, `margin` if there is
-        none. For a pair guarded by acting contacts from the start of the step, contacts
-        with the same id as one of these do not count for the gap.
+    The frames of both shapes remain at this time. Returns the new number of contacts,
+    which exceeds the length of the arrays if they are too small, and the smallest gap
+    of the added ones, or `margin`. For a pair guarded by acting contacts from the start
+    of the step, contacts with the same id as one of these do not count for the gap.
     """
     contacts, a, b = step.contacts, scene.pairs.first[pair], scene.pairs.second[pair]
     place_later(scene, step, state, a, time)
@@ -436,15 +380,9 @@ def add_meeting(
     """Add the contacts of a pair that meets; return the new number of contacts.
 
     The number exceeds the length of the arrays if they are too small. Gaps count up to
-    0.01 `thinner`. Each added contact gets the time, and as `turn` one plus the index
-    of the velocity. step.fast.first of both bodies' roots is lowered to this time.
-
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state.
-        pair: Index of the pair.
-        count: Number of contacts so far.
-        time: Time of the meeting since the poses of the state [s]; inf: the pair does
-            not meet, nothing is added.
+    0.01 `thinner`. Each contact gets the time since the poses of the state [s], and as
+    `turn` one plus the index of the velocity; step.fast.first of both bodies' roots is
+    lowered to the time. inf: the pair does not meet, nothing is added.
     """
     if not time < math.inf:
         return count
@@ -476,19 +414,10 @@ def time_of_meeting(
 
     Conservative advancement: each advance ends before any point can be deeper than a
     small part of the thinner shape, which grows from advance to advance, until the pair
-    overlaps. Frames of shapes, and contacts from `count` on, are overwritten.
-
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state.
-        pair: Index of the pair.
-        count: Number of contacts so far.
-        begin, end: Interval of time [s]; it starts later if a body of the pair has met
-            another at a previous velocity.
-
-    Returns:
-        The time; inf if the pair does not meet by `end` or in 200 advances, or if
-            its contacts do not fit in the arrays: step.fast.needed is then raised to
-            their number.
+    overlaps. It starts after `begin` if a body of the pair has met another at a
+    previous velocity. Frames of shapes, and contacts from `count` on, are overwritten.
+    The result is inf if the pair does not meet by `end` or in 200 advances, or if its
+    contacts do not fit in the arrays: step.fast.needed is then raised to their number.
     """
     shapes, memory = scene.shapes, step.fast
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
@@ -533,12 +462,8 @@ def closing_speed(scene: Scene, step: StepArrays, pair: int, row: int) -> float:
     """Return a bound of the speed at which a gap closes along its normal [m/s].
 
     A body whose joint connects it to the world counts by its velocity along the normal
-    and its rotation, since its origin moves straight; any other by its speed bound.
-    It is negative only if the gap opens.
-
-    Args:
-        scene, step: Robot and world; arrays, after `follow`.
-        pair, row: Indices of the pair and of the contact.
+    and its rotation, since its origin moves straight; any other by its speed bound. It
+    is negative only if the gap opens. `follow` must have run.
     """
     n, total = step.contacts.normal[row], 0.0
     for end in range(2):
@@ -569,19 +494,10 @@ def refine(
 ) -> float:
     """Return the time at which a gap is zero, by the Illinois method [s].
 
-    Frames of the shapes, and contacts from `count` on, are overwritten.
-
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state.
-        pair: Index of the pair.
-        count: Number of contacts so far.
-        low, gap_low: Time with an open gap [s], and the gap [m].
-        high, gap_high: Later time with an overlap [s], and its negative gap [m].
-
-    Returns:
-        A time with a gap between -s and s, s = 1e-6 |gap_high|; `high` if gap_low is 0
-        or inf; `low` if gap_low is negative; after 30 iterations the last time with an
-        overlap.
+    Frames of the shapes, and contacts from `count` on, are overwritten. There the gap
+    is between -s and s, s = 1e-6 |gap_high|, with gap_high the negative one at the
+    later time. It is `high` if gap_low is 0 or inf, `low` if that is negative, and
+    after 30 iterations the last time with an overlap.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):
@@ -602,11 +518,7 @@ def refine(
 
 @machine_code
 def acts(scene: Scene, contacts: Contacts, row: int) -> bool:
-    """Return whether contact `row` gets rows in the step.
-
-    True if it was found within the step (its `turn` is positive), or if the rule lets
-    its gap take part, see takes_part.
-    """
+    """Return whether contact `row` gets rows: found within the step, or takes_part."""
     return contacts.turn[row] > 0 or takes_part(scene.rule, contacts.gap[row])
 
 
@@ -617,14 +529,8 @@ def replace_known(
     """Replace contacts by new contacts with the same id; append the others.
 
     A previous contact that acts and is not late (see acts and is_late) is not replaced:
-    the new contact is then dropped.
-
-    Args:
-        scene, step: Robot and world; arrays with all contacts, changed in place.
-        count, more: Number of previous contacts, and with the new ones after them.
-
-    Returns:
-        The number of contacts that remain, and whether any is new or replaced.
+    the new contact is dropped. New are contacts `count` to `more` - 1. Returns the
+    number of contacts that remain, and whether any is new or replaced.
     """
     contacts, last, new = step.contacts, count, False
     for row in range(count, more):
@@ -645,17 +551,11 @@ def replace_known(
 def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> int:
     """Remove meetings after a chain's first one; return the new number of contacts.
 
-    Kept are meetings up to 1e-9 dt after the first, all of chains that met another at
-    a previous velocity, and contacts of the start of the step. First meetings are
-    stored in step.fast.met and met_time of the bodies' roots.
-
-    Args:
-        scene, step: Robot and world; arrays with the contacts, changed in place.
-        start, count: Contacts start to count - 1 are examined; those before remain.
-
-    Returns:
-        The number of contacts. Minus the needed number, and nothing is changed, if
-        contacts did not fit in the arrays.
+    Kept are meetings up to 1e-9 dt after the first, all of chains that met another at a
+    previous velocity, and contacts of the start of the step; those before `start`, too.
+    First meetings are stored in step.fast.met and met_time of the bodies' roots. The
+    result is minus the needed number, and nothing is changed, if contacts did not fit
+    in the arrays.
     """
     # A body's velocity changes at its first meeting. Later ones, if they still occur,
     # are found with the new velocity.

@@ -45,17 +45,11 @@ from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 
 @machine_code
 def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
-    """Write the frame of each shape in the world, and the box about it, to `work`.
+    """Write to `work` the frame of each shape in the world, and the box about it [m].
 
-    A box is the axis-aligned one about the shape's own box (shapes.bounds) and radius,
-    not always the tightest, and enlarged by the factor 1 + 1e-9; the half lengths of a
-    half-space are 0.
-
-    Args:
-        shapes: Table.
-        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
-        work: frames (frame of each shape), middle and half (centre and half lengths of
-            its box, in the world [m]) are written.
+    `poses` are the frames of the bodies in the world, body 0 first, (nb + 1, 12). A box
+    is that about the shape's own box (shapes.bounds) and radius, not always the
+    tightest, enlarged by the factor 1 + 1e-9; the half lengths of a half-space are 0.
     """
     for k in range(len(shapes.kind)):
         F = work.frames[k]
@@ -83,22 +77,12 @@ def contacts_of_pair(
     count: int,
     work: Work,
 ) -> int:
-    """Add the contacts of two shapes to `contacts`.
+    """Add the contacts of two shapes up to the gap `margin`; return the new number.
 
-    Points, normals from b to a, and gaps are written, and the feature as the id; the
-    fields pair, body_a, body_b, turn and time are not. Contacts beyond the capacity are
-    counted, not written.
-
-    Args:
-        shapes: Table.
-        a, b: Indices of the shapes; the kind of a is not larger than the kind of b.
-        margin: Maximum gap of a contact [m].
-        contacts, count: Contacts, and their number so far.
-        work: Memory; work.frames has the frames of both shapes, the rest is
-            overwritten.
-
-    Returns:
-        The new number of contacts, which may exceed the capacity.
+    The kind of a is not larger than the kind of b; normals point from b to a. The
+    feature is the id; pair, body_a, body_b, turn and time are not written. Contacts
+    beyond the capacity are counted, not written. work.frames has the frames of both
+    shapes, the rest is overwritten.
     """
     one, two = shapes.kind[a], shapes.kind[b]
     size, A, B = shapes.size, work.frames[a], work.frames[b]
@@ -154,16 +138,9 @@ def add_pair(
 ) -> int:
     """Add the contacts of a pair with ids and bodies; return the new number.
 
-    The number may exceed the capacity; contacts beyond it are not written. Normals
-    point from the second shape of the pair to the first. The id is 2^40 pair + feature,
-    and `turn` is 0; all fields but `time` are written.
-
-    Args:
-        shapes, pairs, pair: Tables, and index of the pair.
-        margin: Maximum gap of a contact [m].
-        contacts, count: Contacts, and their number so far.
-        work: Memory; work.frames has the frames of both shapes in the world, the rest
-            is overwritten.
+    All fields but `time` are written: the id is 2^40 pair + feature, `turn` is 0,
+    normals point from the second shape to the first. Contacts beyond the capacity are
+    counted, not written. work.frames has both frames, the rest is overwritten.
     """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count
@@ -193,22 +170,13 @@ def find_contacts(
     contacts: Contacts,
     work: Work,
 ) -> int:
-    """Find all contacts whose gap is at most the margin.
+    """Find all contacts whose gap is at most `margin` [m]; return their number.
 
         gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
 
-    The normal n points from shape b, the pair's second, to shape a.
-
-    Args:
-        shapes, pairs: Tables (shape_tables.py).
-        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
-        margin: Maximum gap of a contact [m].
-        contacts: The contacts are written here, sorted by pair.
-        work: Memory; overwritten.
-
-    Returns:
-        The number of contacts; if it exceeds the capacity of `contacts`, minus that
-        number.
+    The normal n points from shape b, the pair's second, to shape a. `poses` are the
+    frames of the bodies in the world, body 0 first, (nb + 1, 12). Contacts are sorted
+    by pair. A number above the capacity is returned with a minus sign.
 
     Source: LCP-2.
     """
@@ -230,21 +198,14 @@ def separations(
     results: FloatArray2,
     work: Work,
 ) -> int:
-    """Compute the signed distances of pairs of convex shapes, however far apart.
+    """Compute the signed distances of pairs of convex shapes; return their number.
 
         distance = n . (x_a - x_b),   negative in an overlap
 
-    Args:
-        shapes: Table.
-        first, second: Indices of both shapes of each pair, a and b, (pairs,); no
-            half-spaces or height fields.
-        poses: Frame of each body in the world, (nb + 1, 12).
-        results: Written, (pairs, 10): distance [m], unit normal n from b to a, and the
-            closest (in an overlap: deepest) points x_a and x_b, in the world.
-        work: Memory; overwritten.
-
-    Returns:
-        The number of pairs.
+    Half-spaces and height fields are not among the shapes. Rows of `results` become the
+    distance [m], the unit normal n from b to a, and the closest (in an overlap:
+    deepest) points x_a and x_b, in the world, (pairs, 10). `poses` are those of
+    find_contacts.
     """
     place_shapes(shapes, poses, work)
     for m in range(len(first)):

@@ -29,10 +29,7 @@ _DISTINCT = 1e-9  # fraction of a segment below which two of its points coincide
 
 @machine_code
 def corner_bits(x: float, y: float, z: float) -> int:
-    """Return the number of the box corner in the octant of a point, 0 to 7.
-
-    1, 2 and 4 are added for x, y and z above 0.
-    """
+    """Return the corner in a point's octant: 1, 2 and 4 added for x, y, z above 0."""
     bits = 0
     if x > 0.0:
         bits += 1
@@ -45,13 +42,7 @@ def corner_bits(x: float, y: float, z: float) -> int:
 
 @machine_code
 def edge_number(direction: int, bits: int) -> int:
-    """Return the number of a box's edge, 8 direction + corner, below 24.
-
-    Args:
-        direction: Axis along the edge, 0 to 2.
-        bits: Number of either corner of the edge, see corner_bits; `corner` is the one
-            on the negative side.
-    """
+    """Return 8 direction + corner at an edge's negative end; `bits`: either corner."""
     weight = 1
     if direction > 0:
         weight = 2 * direction
@@ -110,16 +101,11 @@ def facing(
 ) -> int:
     """Write the other shape's face opposite to a box's face; return its corner count.
 
-    Args:
-        work: The corners are written to work.polygon from row 0 on, in order around the
-            face (of a segment, the end at -z first): coordinates along the axes (k + 1)
-            % 3 and (k + 2) % 3 of the box, and height over its face [m].
-        half: Half lengths of the other shape, (3,) [m]; 0, 0, half length of a segment.
-        other: Frame of the other shape in the box with the face, (12,).
-        segment: Whether the other shape is a segment along its z, with two corners;
-            else it is a box, with four.
-        k, out: Axis and side (-1 or 1) of the box's face.
-        top: Distance of the face from the box's centre [m].
+    Rows of work.polygon from 0 on become its corners, in order around the face (of a
+    segment, the end at -z first): coordinates along the axes (k + 1) % 3 and (k + 2) %
+    3 of the box, and height over its face [m]. `half` and `other` are the half lengths
+    (of a segment 0, 0, half) and the frame, in the box, of the other shape; k and `out`
+    are axis and side (-1 or 1) of the face, `top` its distance from the centre [m].
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     a = 2
@@ -154,14 +140,9 @@ def segment_features(work: Work, size: int) -> int:
     """Keep the two outermost points of a clipped segment; return their number, 0 to 2.
 
     The feature of a point is END (16) for the one nearer the segment's first end, END +
-    1 for the other. Two points closer than 1e-9 of the segment's length become one,
-    with the feature of the nearer end.
-
-    Args:
-        work: work.polygon has the clipped points from row 0 on, and the ends of the
-            segment in rows 96 and 97 (POLYGON + 32). The kept points are written to its
-            first rows, the features to the first column of work.tags.
-        size: Number of clipped points, may be 0.
+    1 for the other; two closer than 1e-9 of the length become one. work.polygon has the
+    clipped points from row 0 on, and the ends in rows 96 and 97 (POLYGON + 32). The
+    first rows become the kept points; the first column of work.tags their features.
     """
     polygon, first = work.polygon, POLYGON + 32
     ux = polygon[first + 1, 0] - polygon[first, 0]
@@ -199,19 +180,10 @@ def segment_features(work: Work, size: int) -> int:
 def edge_beside(
     x: float, y: float, z: float, half: FloatArray, normal: int, tol: float
 ) -> int:
-    """Return the corner or edge of a box nearest to a point of a face.
+    """Return the corner nearest to a point of a box's face, or 8 plus the edge_number.
 
-    Args:
-        x, y, z: The point in the box's frame [m].
-        half: Half lengths of the box, (3,) [m].
-        normal: Axis of the face's normal, 0 to 2; only edges and corners of this face
-            are compared.
-        tol: Largest offset along either axis up to which the point counts as a corner
-            [m].
-
-    Returns:
-        The number of the corner (corner_bits), or 8 plus the number of the edge
-        (edge_number).
+    Only edges and corners of the face with axis `normal` are compared. The point, in
+    the box's frame [m], is a corner up to an offset of `tol` along either axis [m].
     """
     off_x, off_y, off_z = abs(abs(x) - half[0]), abs(abs(y) - half[1]), 0.0
     off_z = abs(abs(z) - half[2])
@@ -253,19 +225,10 @@ def point_feature(
     """Return the feature of a point of the overlap of two box faces.
 
     It is the number of a corner of a, or 8 plus the number of a corner of b, or 32 + 24
-    e_a + e_b for a pair of edges with these edge_numbers; a and b are the pair's first
-    and second box. Where two corners meet, that of a counts. It is the same whichever
-    of them has the face.
-
-    Args:
-        work, m: Memory, and row of the point in work.polygon: coordinates along the
-            axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over the face [m].
-        of_b: Whether the face belongs to the pair's second shape.
-        half, half_other: Half lengths of the box with the face, and of the other box,
-            (3,) [m].
-        other: Frame of the other box in the box with the face, (12,).
-        k, out: Axis and side (-1 or 1) of the face.
-        tol: Distance up to which the point counts as a corner [m].
+    e_a + e_b for a pair of edges with these edge_numbers, whichever of both has the
+    face. Where two corners meet, that of a counts. Row m of work.polygon, k and `out`
+    are as in `facing`; `half` is of the box with the face, which is b with `of_b`. Up
+    to the distance `tol` [m] the point counts as a corner.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     u, v = work.polygon[m, 0], work.polygon[m, 1]
@@ -312,22 +275,11 @@ def face_points(
     out: float,
     tol: float,
 ) -> int:
-    """Find the points of the other shape over a face of a box, and their features.
+    """Find the points of the other shape over a face of a box; return their number.
 
-    Args:
-        work: The points are written to work.polygon from row 0 on: coordinates along
-            the axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over the face
-            [m]; their features to the first column of work.tags.
-        half, half_other: Half lengths of the box with the face, and of the other shape,
-            (3,) [m].
-        other: Frame of the other shape in the box with the face, (12,).
-        segment: Whether the other shape is a segment along its z, not a box.
-        of_b: Whether the face belongs to the pair's second shape.
-        k, out: Axis and side (-1 or 1) of the face.
-        tol: Distance up to which a point beyond the rim is over the face [m].
-
-    Returns:
-        The number of points, whose features differ; 0: none is over the face.
+    They are written to work.polygon from row 0 on, as in `facing`, up to `tol` beyond
+    the rim [m]; their features, which differ, to the first column of work.tags. `other`
+    is the other shape's frame in the box; `of_b`: the face is of b.
     """
     polygon, tags = work.polygon, work.tags
     size = facing(work, half_other, other, segment, k, out, half[k])

@@ -51,13 +51,7 @@ STEADY = 0.95  # relative depth below which edges are preferred to a face
 
 @machine_code
 def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return x, y, z of a corner of a box in the coordinates in which F is given [m].
-
-    Args:
-        F: Frame of the box, (12,).
-        half: Half lengths of the box, from index 0 on [m].
-        bits: Number of the corner; see corner_bits.
-    """
+    """Return x, y, z of a box's corner in the coordinates in which F is given [m]."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]
@@ -70,10 +64,7 @@ def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float,
 
 @machine_code
 def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return x, y, z of corner `bits` (corner_bits) of a box in its own frame [m].
-
-    `half` are its half lengths.
-    """
+    """Return x, y, z of corner `bits` (corner_bits) of a box in its own frame [m]."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]
@@ -84,11 +75,7 @@ def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
 def edge_ends(number: int, box: bool) -> tuple[int, int, int]:
     """Return the numbers of both corners of an edge, and of the edge (edge_number).
 
-    Args:
-        number: Index of the edge, 0 to 11: along x from 0, along y from 4, along z from
-            8. A segment has one edge, along z, with any index; its corners are 0 and 4,
-            its number 0.
-        box: Whether the shape is a box; False: a segment.
+    Edges are along x from 0, y from 4, z from 8. Of a segment they are 0, 4 and 0.
     """
     if not box:
         return 0, 4, 0
@@ -117,25 +104,12 @@ def edge_contacts(
 ) -> int:
     """Add the contact of the edges with the largest separation, or of the closest ones.
 
-    The pair of edges with the largest separation is taken if the cores overlap (best
-    <= 0), or if its closest points attain the largest separation of all axes. Otherwise
-    the closest pair is taken, with two contacts if its edges are parallel, see
-    closest_edges.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: Only read: separations in work.axis, from face_axes and edge_axes, and the
-            frame of a in b in work.relative[0].
-        B: Frame of b in the world, (12,).
-        a, b: Half lengths and radius of both shapes, (4,) [m].
-        box: Whether a is a box; False: a segment.
-        best, best_edge: Largest separation of all axes, and of the axes of edges [m];
-            -inf: all edges are parallel.
-        tol: Distance up to which separations are equal [m].
-        margin: Maximum gap of a contact [m]; a larger one is not added.
-
-    Returns:
-        The new number of contacts, at most count + 2.
+    The first are taken if the cores overlap (best <= 0), or if their closest points
+    attain the largest separation of all axes; otherwise the closest pair, with two
+    contacts if its edges are parallel, see closest_edges. `work`, only read, has the
+    separations in `axis` and the frame of a in b in relative[0]. `best` and `best_edge`
+    are the largest separations of all axes and of the axes of edges [m], -inf if all
+    edges are parallel. Returns the new number of contacts.
     """
     C, axis = work.relative[0], work.axis
     first = 0 if box else 2
@@ -198,19 +172,11 @@ def put_edges(
     radius: float,
     margin: float,
 ) -> int:
-    """Add the contact of two points unless its gap is above `margin`.
+    """Add the contact of two points up to the gap `margin`; return the new number.
 
-    Return the new number of contacts.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        B: Frame of b in the world, (12,); all others are in coordinates of b.
-        feature: Feature of the contact.
-        x, y, z, p, q, r: Point of a, and point of b [m].
-        nx, ny, nz: Unit normal from b to a.
-        radius: Radius about the point of a [m]; the gap is the distance of the points
-            along the normal minus this radius.
-        margin: Maximum gap of a contact [m]; a gap of NaN is above it.
+    The points x, y, z of a and p, q, r of b [m] and the unit normal from b to a are in
+    coordinates of b; B is its frame in the world. The gap is their distance along the
+    normal minus `radius`, about the point of a; a gap of NaN is above the margin.
     """
     gap = nx * (x - p) + ny * (y - q) + nz * (z - r) - radius
     if not gap <= margin:
@@ -226,17 +192,9 @@ def put_edges(
 def edges_apart(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int, d: float
 ) -> bool:
-    """Return whether the balls about two edges are more than d apart.
+    """Return whether balls about edge `one` of a and `two` of b are over d [m] apart.
 
-    If not, the edges themselves may still be more than d apart.
-
-    Args:
-        C: Frame of a in b, (12,).
-        a, b: Half lengths of both shapes [m].
-        box: Whether a is a box; False: a segment.
-        one, two: Indices of the edges of a and of b, 0 to 11: along x from 0, along y
-            from 4, along z from 8; any for a segment.
-        d: Distance [m].
+    If not, the edges themselves may still be. C is the frame of a in b, (12,).
     """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)
@@ -255,17 +213,9 @@ def edges_apart(
 def edge_pair(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the closest points of an edge of a and an edge of b, in the frame of b.
+    """Return the closest points of edges `one` of a and `two` of b, in b's frame [m].
 
-    Args:
-        C: Frame of a in b, (12,).
-        a, b: Half lengths of both shapes [m].
-        box: Whether a is a box; False: a segment.
-        one, two: Indices of the edges of a and of b, 0 to 11: along x from 0, along y
-            from 4, along z from 8; any for a segment.
-
-    Returns:
-        x, y, z of the point of a, then of the point of b [m].
+    C is the frame of a in b; indices of edges are those of edge_ends.
     """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)
@@ -291,25 +241,12 @@ def closest_edges(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the contact of the closest edges; of parallel ones two, if side by side.
+    """Add the contact of the closest edges, two if parallel; return the new number.
 
-    The two are at the ends of the longest common length of such edges, and have the
-    features EDGES + PAIRS + 2 (24 edge of a + edge of b), and one more. A contact with
-    a gap above `margin` is left out; `work` is only read.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: Memory; `relative[0]` is the frame of a in b.
-        B: Frame of b in the world, (12,).
-        a, b: Half lengths and radius of both shapes, (4,) [m].
-        box: Whether a is a box; False: a segment.
-        nx, ny, nz: Unit normal from b to a in coordinates of b, used if the closest
-            edges touch.
-        tol: Distance up to which separations are equal [m].
-        margin: Maximum gap of a contact [m].
-
-    Returns:
-        The new number of contacts.
+    The two are at the ends of the longest common length of edges side by side, with the
+    features EDGES + PAIRS + 2 (24 edge of a + edge of b), and one more. The unit normal
+    from b to a, in coordinates of b, is used if the closest edges touch; separations
+    within `tol` are equal [m]. work.relative[0] is the frame of a in b.
     """
     C = work.relative[0]
     edges = 12 if box else 1
@@ -382,22 +319,13 @@ def closest_edges(
 def face_axes(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, axis: FloatArray2
 ) -> float:
-    """Write the separations along the face normals of b and of a box a.
+    """Write the separations along face normals of b and of a box a; return the largest.
 
         s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
 
-    n is the normal, c are the centres, u_k and h_k all axes and half lengths of both.
-
-    Args:
-        C: Frame of a in b, (12,).
-        a, b: Half lengths of both shapes, from index 0 on [m].
-        box: Whether a is a box; False: a segment, without faces.
-        axis: Rows 0 to 2 (faces of b) and 3 to 5 (of a) of (15, 4) are written: normal
-            from b to a in the frame of b, and s [m]. Of a segment, only s is written,
-            -inf.
-
-    Returns:
-        The largest separation [m].
+    n is the normal, c are the centres, u_k and h_k all axes and half lengths of both; C
+    is the frame of a in b. Rows 0 to 2 (faces of b) and 3 to 5 (of a) of `axis`, (15,
+    4), become the normal from b to a in b, and s [m]; of a segment only s, -inf.
     """
     best = -math.inf
     for k in range(3):
@@ -428,19 +356,11 @@ def face_axes(
 def edge_axes(
     C: FloatArray, a: FloatArray, b: FloatArray, first: int, axis: FloatArray2
 ) -> float:
-    """Write the separations (see face_axes) along cross products of edges of a and b.
+    """Write the separations along cross products of edges of a and b as in face_axes.
 
-    Args:
-        C: Frame of a in b, (12,).
-        a, b: Half lengths of both shapes, from index 0 on [m].
-        first: First axis of a that has edges: 0 for a box, 2 for a segment.
-        axis: Rows 6 to 14 of (15, 4) are written, 6 + 3 i + j for edges along axis i of
-            a and j of b: normal from b to a in the frame of b, and separation [m]. For
-            parallel edges, and axes of a before `first`, only the separation is
-            written, -inf.
-
-    Returns:
-        The largest separation [m]; -inf if all edges are parallel.
+    Row 6 + 3 i + j of `axis` is for edges along axis i of a and j of b. For parallel
+    edges, and axes of a before `first` (0 for a box, 2 for a segment), only the
+    separation is written, -inf. Returns the largest one.
     """
     best = -math.inf
     for row in range(6, 6 + 3 * first):
@@ -489,17 +409,10 @@ def box_or_capsule_box(
 
         gap = n . (x_a - x_b) - a[3],   n from b to a
 
-    with x_a on the core of a (its box or segment), x_b on b. Contacts beyond the
-    capacity are counted, not written.
-
-    Args:
-        contacts, count: Contacts, and their number so far.
-        work: Memory; relative, axis, polygon and tags are overwritten.
-        A, B: Frames of both in the world, (12,).
-        a, b: Half lengths and radius of both, (4,) [m]; of a capsule 0, 0, half length,
-            radius. The radius of b is ignored.
-        box: Whether a is a box; False: a capsule.
-        margin: Maximum gap of a contact [m].
+    x_a is on the core of a (its box or segment), x_b on b. `a` and `b` are half lengths
+    and radius, of a capsule 0, 0, half length, radius, (4,) [m]; the radius of b is
+    ignored. A and B are frames in the world. relative, axis, polygon and tags of `work`
+    are overwritten.
     """
     C, axis, radius = work.relative[0], work.axis, a[3]
     relate(A, B, C)
@@ -542,20 +455,10 @@ def face_contacts(
 ) -> int:
     """Add the contacts of a face, if its points attain the separation along its normal.
 
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: Memory. work.axis has normals and separations, work.relative[0] the frame
-            of a in b; polygon, tags and relative[1] are overwritten.
-        A, a, B, b: Frames in the world, (12,), and half lengths and radius, (4,), of
-            both shapes.
-        box: Whether a is a box; False: a capsule.
-        face: Row of the face in work.axis: 0 to 2 of b, 3 to 5 of a.
-        tol: Distance up to which separations are equal [m].
-        margin: Maximum gap of a contact [m].
-
-    Returns:
-        The new number of contacts; the old one if the points do not attain the
-        separation; -1 if they do and none is within the margin.
+    `face` is the row in work.axis, 0 to 2 of b, 3 to 5 of a. work.relative[0] is the
+    frame of a in b; polygon, tags and relative[1] are overwritten. Returns the new
+    number of contacts; the old one if the points do not attain the separation; -1 if
+    they do and none is within the margin.
     """
     C, axis, polygon = work.relative[0], work.axis, work.polygon
     k, of_b, radius = face % 3, face < 3, a[3]

@@ -38,12 +38,7 @@ SINE, COSINE = math.sin(STEP), math.cos(STEP)
 
 
 class SlopeRoom(NamedTuple):
-    """Memory for contacts at displaced poses.
-
-    Attributes:
-        ahead, behind: Contacts of one pair on both sides of the state.
-        frame: Frame of the displaced shape at the state, (12,).
-    """
+    """Memory for contacts at displaced poses: `ahead` of the state and `behind` it."""
 
     ahead: Contacts
     behind: Contacts
@@ -73,25 +68,12 @@ def contact_slopes(
 
         (dp, dn) = sum_j h_j slopes[c, j],   h the motion of body_a, [angular; linear]
 
-    The second body does not move. A feature that exists on one side of a difference
-    only has a one-sided derivative; one that exists on neither side has a derivative of
-    0 by that motion (rotations: about the pair's first contact point).
-
-    Args:
-        shapes, pairs: Tables.
-        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
-        margin: Maximum gap of a displaced contact [m].
-        contacts, touching: Contacts of find_contacts, and their number, which must not
-            exceed the capacity; not changed.
-        wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
-        room: Memory for contacts at displaced poses.
-        work: Memory; overwritten.
-        slopes: Written for wanted contacts, (capacity, 6, 6): by contact; by component
-            j of the motion of the point at the world's origin, world axes; and by
-            component of point, then normal.
-
-    Returns:
-        Number of one-sided or unknown differences, over wanted contacts and motions.
+    h is of the point at the world's origin, in world axes; the second body does not
+    move. `slopes`, (capacity, 6, 6), is written where `wanted` is not 0. A feature that
+    exists on one side of a difference only has a one-sided derivative; one that exists
+    on neither side has a derivative of 0 by that motion (rotations: about the pair's
+    first contact point). `margin` is the maximum gap of a displaced contact; `touching`
+    is within the capacity. Returns the number of one-sided or unknown differences.
     """
     place_shapes(shapes, poses, work)
     first, lost = 0, 0

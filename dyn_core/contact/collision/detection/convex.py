@@ -59,18 +59,9 @@ def convex_convex(
 
         gap = n . (x_a - x_b) - r_a - r_b,   n from b to a
 
-    x_a and x_b are on the cores, r_a and r_b are the radii about them. Contacts are the
-    points of a face or line of one over a face of the other, or the ends of two
-    parallel lines; and the closest points if these are closer. Contacts beyond the
-    capacity are counted, not written.
-
-    Args:
-        contacts, count: Contacts, and their number so far.
-        shapes: Table.
-        a, b: Indices of both shapes; neither a half-space nor a height field.
-        A, B: Their frames in the world, (12,).
-        work: Memory; overwritten.
-        margin: Maximum gap of a contact [m].
+    x_a and x_b are on the cores, r_a and r_b the radii about them; A and B are in the
+    world. Contacts are the points of a face or line of one over a face of the other, or
+    the ends of two parallel lines; and the closest points if these are closer.
     """
     C, r_a, r_b = work.relative[0], shapes.size[a, 3], shapes.size[b, 3]
     relate(A, B, C)
@@ -151,24 +142,12 @@ def over_face(
 ) -> tuple[int, float]:
     """Add the points of a polygon over a face as contacts, see clipped_feature.
 
-    The polygon is clipped to the face; of points with the same first tag the first one
-    counts. Normals point from b to a.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: The polygon at OTHER, which is replaced by the clipped one, and the face
-            at FACE, both in the frame of b.
-        B: Frame of b in the world, (12,).
-        corners, sides: Numbers of corners of the polygon and of the face.
-        nx, ny, nz: Outward unit normal of the face, in the frame of b.
-        of_b: Whether the face belongs to b; False: to a.
-        r_other, r_face: Radii about the polygon and about the face [m].
-        tol: Distance up to which a point beyond the rim is over the face [m].
-        margin: Maximum gap of a contact [m]; a larger one is not added.
-
-    Returns:
-        The new number of contacts, and the smallest gap of all points, added or not
-            [m]; inf: no point is over the face.
+    The polygon at OTHER is clipped to the face at FACE, up to `tol` beyond the rim [m];
+    of points with the same first tag the first one counts. Both, and the face's outward
+    normal, are in the frame of b; contact normals point from b to a. `of_b`: the face
+    belongs to b. r_other and r_face are radii about polygon and face [m]. Returns the
+    new number of contacts, and the smallest gap of all points, added or not [m]; inf if
+    none is over the face.
     """
     polygon, tags = work.polygon, work.tags
     size = clip_to_face(work, corners, sides, nx, ny, nz, tol)
@@ -199,17 +178,12 @@ def over_face(
 
 @machine_code
 def clipped_feature(tag: int, of_b: bool) -> int:
-    """Return the feature of a corner of a clipped polygon.
+    """Return the feature of a corner of a clipped polygon, by its first tag.
 
     It is 4 + 4 v for vertex v of a, 5 + 4 v for vertex v of b, and 6 + 4 (CUT i + j)
-    where a side of a, with first vertex i, crosses a side of b, with first vertex j.
-    CUT is 16384.
-
-    Args:
-        tag: First tag of the corner: below CUT the vertex of the clipped polygon, else
-            CUT (1 + side) + vertex of the face, see cut_tag. With a side of CUT or
-            more the corner is this vertex of the face.
-        of_b: Whether the face belongs to b; False: to a.
+    where a side of a, with first vertex i, crosses a side of b, with first vertex j. A
+    tag below CUT is the vertex of the clipped polygon; others are of cut_tag. With a
+    side of CUT or more the corner is the face's vertex. `of_b`: the face belongs to b.
     """
     if tag < CUT:
         return VERTEX + 4 * tag + (0 if of_b else 1)
@@ -236,19 +210,10 @@ def along_lines(
 ) -> tuple[int, float]:
     """Add contacts at both ends of the common length of two nearly parallel lines.
 
-    Their features are 1 and 2 (LINE, LINE + 1), in the direction of the line of a.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        work: The line of a at OTHER, and the line of b at FACE, both in the frame of b.
-        B: Frame of b in the world, (12,).
-        nx, ny, nz: Unit normal from b to a, in the frame of b.
-        r_a, r_b: Radii about both lines [m].
-        margin: Maximum gap of a contact [m]; a larger one is not added.
-
-    Returns:
-        The new number of contacts, and the smaller of both gaps, added or not [m]; inf
-        if the lines are not parallel (sine above 0.05) or not side by side.
+    Their features are 1 and 2 (LINE, LINE + 1), in the direction of the line of a, at
+    OTHER; that of b is at FACE. Both, and the unit normal from b to a, are in the frame
+    of b. Returns the new number of contacts, and the smaller of both gaps, added or not
+    [m]; inf if the lines are not parallel (sine above 0.05) or not side by side.
     """
     polygon, second, last = work.polygon, OTHER + 1, FACE + 1
     ux = polygon[second, 0] - polygon[OTHER, 0]

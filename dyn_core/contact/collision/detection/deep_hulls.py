@@ -35,13 +35,8 @@ def height_above(
 ) -> float:
     """Return the height of a point over the ground [m]; inf beside a height field.
 
-    It is measured along the normal of a half-space, and along z of a height field.
-
-    Args:
-        shapes, ground: Table, and index of a half-space, which belongs to the world,
-            or height field.
-        C: Frame of the shape in the world, or in the height field, (12,).
-        x, y, z: Point in the shape's frame [m].
+    It is along the normal of a half-space of the world, or along z of a height field. C
+    is the frame of the point's shape in the world, or in the height field.
     """
     u = C[0] * x + C[1] * y + C[2] * z + C[9]
     v = C[3] * x + C[4] * y + C[5] * z + C[10]
@@ -70,21 +65,10 @@ def retain_few(
 
     They are the deepest vertex and the outermost ones of those that touch, in eight
     directions across the normal. These surround the hull, so that it is pushed out
-    without tilting, and the step does not wait for hundreds of contacts.
-
-    Args:
-        shapes: Table.
-        a, A: Index of the shape, and its frame in the world, (12,).
-        ground, B: Index of the half-space or height field, and its frame, (12,).
-        margin: Maximum gap of a contact [m].
-        work: Memory; relative, axis and the first column of the first RETAINED rows of
-            `tags` are overwritten: this column has the chosen points, which may repeat,
-            if the result is True.
-
-    Returns:
-        Whether the chosen points only become contacts. False: all that touch do, since
-        the shape is no hull, overlaps by at most SUNK (1 cm), or at most MANY (16)
-        points touch. RETAINED is 9.
+    without tilting, and the step does not wait for hundreds of contacts. They may
+    repeat, in the first column of RETAINED (9) rows of work.tags; relative and axis are
+    overwritten. False: all that touch become contacts, since the shape is no hull,
+    overlaps by at most SUNK (1 cm), or at most MANY (16) points touch.
     """
     count = shapes.first[a, 1]
     if shapes.kind[a] != HULL or count <= MANY:

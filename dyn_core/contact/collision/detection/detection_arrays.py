@@ -181,10 +181,7 @@ def allocate_contacts(capacity: int) -> Contacts:
 
 
 def allocate_work(shapes: int, pairs: int) -> Work:
-    """Return work memory for numbers of shapes and of pairs.
-
-    All is zero but `order`, the indices of the shapes.
-    """
+    """Return work memory of zeros; `order` has the indices of the shapes."""
     return Work(
         frames=np.zeros((shapes, 12)),
         middle=np.zeros((shapes, 3)),
@@ -209,10 +206,7 @@ def allocate_work(shapes: int, pairs: int) -> Work:
 
 @machine_code
 def vertex(shapes: Shapes, k: int, m: int) -> tuple[float, float, float]:
-    """Return x, y, z of vertex m of shape k in its frame [m].
-
-    m counts from 0 in each shape; it is not checked against the number of vertices.
-    """
+    """Return x, y, z of vertex m of shape k, counted from 0, in its frame [m]."""
     row = shapes.first[k, 0] + m
     return shapes.vertices[row, 0], shapes.vertices[row, 1], shapes.vertices[row, 2]
 
@@ -230,18 +224,11 @@ def put(
     nz: float,
     gap: float,
 ) -> int:
-    """Write a contact to row `count`; return count + 1.
+    """Write a contact to row `count` if that is below the capacity; return count + 1.
 
-    A contact beyond the capacity is counted and not written. The fields pair, body_a,
-    body_b, turn and time are not written here: all_pairs.add_pair writes all of these
-    but time, and adds 2^40 times the pair to the id.
-
-    Args:
-        contacts, count: Contacts, and their number so far.
-        feature: Number of the feature in the pair, written as the id.
-        x, y, z: Point midway between the surfaces, world [m].
-        nx, ny, nz: Unit normal from the second shape to the first, world.
-        gap: Gap [m].
+    The feature becomes the id. Point (midway between the surfaces) and normal (from the
+    second shape to the first) are in the world. all_pairs.add_pair writes the rest but
+    `time`, and adds 2^40 times the pair to the id.
     """
     if count < len(contacts.id):
         contacts.id[count] = feature
@@ -269,19 +256,7 @@ def put_in_frame(
     nz: float,
     gap: float,
 ) -> int:
-    """Write a contact given in the coordinates of a frame; return count + 1.
-
-    A contact beyond the capacity is counted and not written. Only id, point, normal
-    (both in the world) and gap are written.
-
-    Args:
-        contacts, count: Contacts, and their number so far: the row that is written.
-        feature: Number that is written as the id.
-        F: Frame in the world, (12,).
-        x, y, z, nx, ny, nz: Point [m], and unit normal from the second shape to the
-            first, in coordinates of F.
-        gap: Gap [m].
-    """
+    """Write a contact given in the coordinates of F, as `put`; return count + 1."""
     return put(
         contacts,
         count,

@@ -39,15 +39,10 @@ FLAT = 1e-10  # of the size: a difference this thin has no inside
 def support(
     shapes: Shapes, k: int, dx: float, dy: float, dz: float
 ) -> tuple[float, float, float]:
-    """Return x, y, z of the support point of core k, in the shape's frame [m].
+    """Return x, y, z of core k's point farthest along a direction, in its frame [m].
 
-    It is the point of the core farthest along the direction. Of several, it is a corner
-    or end on the positive side, the first such vertex of a hull, or, along the axis of
-    a cylinder, the point of the rim at y = 0, x > 0.
-
-    Args:
-        shapes, k: Table, and index of the shape; no half-space or height field.
-        dx, dy, dz: Direction of any length, in the shape's frame.
+    Of several, it is a corner or end on the positive side, the first such vertex of a
+    hull, or, along the axis of a cylinder, the point of the rim at y = 0, x > 0.
     """
     kind = shapes.kind[k]
     size = shapes.size[k]
@@ -127,18 +122,11 @@ def closest_points(
 ) -> tuple[float, float, float, float, float, float, float]:
     """Return the closest or deepest points of two cores, in the frame of b.
 
-    Args:
-        shapes: Table.
-        a, b: Indices of both shapes; no half-space or height field.
-        work: Memory; reads work.relative[0], the frame of a in b; simplex, weights and
-            the polytope are overwritten.
-        reach: Maximum distance that is of interest [m]; may be inf.
-
-    Returns:
-        Signed distance of the cores, negative in an overlap [m]; unit normal from b to
-        a; point of core a [m]. The point of b is the point of a minus normal times
-        distance. If the distance exceeds the reach by more than rounding errors, about
-        1e-9 of it, it is inf, and normal and point are meaningless.
+    The result is the signed distance, negative in an overlap [m], the unit normal from
+    b to a, and the point of a [m]; the point of b is this minus normal times distance.
+    If the distance exceeds `reach` [m] by more than rounding errors, about 1e-9 of it,
+    it is inf, and normal and point are meaningless. work.relative[0] is the frame of a
+    in b; simplex, weights and polytope are overwritten.
 
     Source: Ericson 9.5.4; the bound |v| - v.w/|v| of van den Bergen ends the search.
     """
@@ -203,17 +191,11 @@ def first_tetrahedron(
 ) -> tuple[int, float, float, float]:
     """Write four support points of the difference that span a tetrahedron.
 
-    Args:
-        shapes, a, b: Table, and indices of the shapes.
-        C: Frame of a in b, (12,).
-        P: Rows 0 to 3 are written, (6,) each: x_a - x_b, then the point x_a of core a,
-            in the frame of b [m]; rows 4 and 5 are overwritten.
-        thin: Extent below which the difference is flat [m].
-
-    Returns:
-        4, or if the difference is flat 1 for a point, 2 for a line, 3 for a plane; and
-            a unit vector, normal to this line or plane (for 1: along z; for 4: normal
-            to the plane of rows 0 to 2).
+    Rows of P become x_a - x_b, then the point x_a of core a, in the frame of b [m];
+    rows 4 and 5 are overwritten. C is the frame of a in b. Returns 4, or if the
+    difference is thinner than `thin` [m] 1 for a point, 2 for a line, 3 for a plane;
+    and a unit vector, normal to this line or plane (1: along z; 4: normal to the plane
+    of rows 0 to 2).
     """
     best = -1.0
     for k in range(3):
@@ -273,12 +255,8 @@ def first_tetrahedron(
 def make_face(work: Work, row: int, a: int, b: int, c: int) -> None:
     """Write a polytope's face with its outward normal and distance from the origin.
 
-    The distance of a face without an area is inf; its normal is not written.
-
-    Args:
-        work: Polytope: corners in work.corner; work.triple and work.face are written.
-        row: Index of the face.
-        a, b, c: Rows of its corners, counterclockwise about the outward normal.
+    a, b and c are rows of its corners, counterclockwise about the outward normal. A
+    face without an area has the distance inf, and its normal is not written.
     """
     P, face = work.corner, work.face
     work.triple[row, 0] = a
@@ -299,18 +277,11 @@ def make_face(work: Work, row: int, a: int, b: int, c: int) -> None:
 
 @machine_code
 def grow(work: Work, faces: int, new: int, tol: float) -> int:
-    """Add a corner to the polytope: replace the faces that it sees by faces with it.
+    """Add corner `new` to the polytope: faces that it sees become faces with it.
 
-    Args:
-        work: Polytope: corners in work.corner; work.triple and work.face are changed,
-            work.rim is overwritten.
-        faces: Number of faces.
-        new: Row of the new corner in work.corner.
-        tol: Height above a face from which on the corner sees it [m]; a face without an
-            area is never seen, and stays.
-
-    Returns:
-        The new number of faces, at most FACES (512): further ones are left out.
+    It sees a face from a height of `tol` [m] on; one without an area is never seen, and
+    stays. triple and face of `work` are changed, rim is overwritten. Returns the new
+    number of faces, at most FACES (512): further ones are left out.
     """
     P, face, triple, rim = work.corner, work.face, work.triple, work.rim
     edges, kept = 0, 0
@@ -348,12 +319,7 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
 
 @machine_code
 def nearest_face(work: Work, faces: int) -> int:
-    """Return the index of the face closest to the origin; the first of equal ones.
-
-    Args:
-        work: Polytope; reads work.face.
-        faces: Number of faces, at least 1; the faces 0 to faces - 1 are compared.
-    """
+    """Return the index of the face closest to the origin; the first of equal ones."""
     best = 0
     for m in range(1, faces):
         if work.face[m, 3] < work.face[best, 3]:
@@ -365,21 +331,11 @@ def nearest_face(work: Work, faces: int) -> int:
 def deepest_points(
     shapes: Shapes, a: int, b: int, work: Work, size: float
 ) -> tuple[float, float, float, float, float, float, float]:
-    """Return the deepest points of two overlapping cores, in the frame of b.
+    """Return the deepest points of two overlapping cores, as closest_points.
 
     If the Minkowski difference is flat (shapes in one plane), the depth is 0, and the
     normal is orthogonal to it. After 256 corners the search ends with the depth so far,
-    which may be too small.
-
-    Args:
-        shapes, a, b: Table, and indices of both shapes.
-        work: Memory; work.relative[0] is the frame of a in b, simplex, weights and
-            polytope are overwritten.
-        size: Size of both cores, the scale of tolerances [m].
-
-    Returns:
-        Minus the depth [m], unit normal from b to a, and point of core a [m], as
-        closest_points.
+    which may be too small. `size` of both cores is the scale of tolerances [m].
 
     Source: van den Bergen 4.3.8.
     """

@@ -51,10 +51,9 @@ TURNS = 4  # maximum number of projections of the closest point on a rim
 
 @machine_code
 def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
-    """Return the height of the surface of field k at x, y; -inf beside the grid.
+    """Return the height of field k at x, y, -inf beside the grid, in its frame [m].
 
-    k is its index among all shapes. Coordinates and height are in the field's frame
-    [m], in which the grid begins at x = y = 0; its rim is part of it.
+    The grid, with its rim, begins at x = y = 0; k is the index among all shapes.
     """
     u, v = x / shapes.cells[k, 0], y / shapes.cells[k, 1]
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
@@ -76,14 +75,7 @@ def in_surface(
 ) -> tuple[float, float, float, bool]:
     """Return the point of a triangle closest to a point, and whether it is interior.
 
-    Args:
-        shapes, k: Table, and index of the height field.
-        triangle: Number 2 (i rows + j) for the triangle below the diagonal of cell (i,
-            j), i along x, with `rows` cells along y; one more for the triangle above.
-        x, y, z: The point in the field's frame [m].
-
-    Returns:
-        x, y, z of the closest point, and False if it lies on an edge or corner.
+    Points are in the field's frame [m]; triangles have the numbers of normal_of.
     """
     rows = shapes.first[k, 2] - 1
     i, j = triangle // 2 // rows, triangle // 2 % rows
@@ -110,7 +102,7 @@ def in_surface(
 def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, float]:
     """Return the upward unit normal of a triangle of field k, in the field's frame.
 
-    `triangle` is its number: 2 (i rows + j) below the diagonal of cell (i, j), with
+    Its number is 2 (i rows + j) below the diagonal of cell (i, j), i along x, with
     `rows` cells along y; one more above it.
     """
     rows = shapes.first[k, 2] - 1
@@ -148,22 +140,10 @@ def put_ball(
 ) -> int:
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        F: Frame of the field in the world, (12,); points and normals are in the field's
-            coordinates.
-        feature: Feature of the contact.
-        x, y, z, radius: Centre and radius of the ball [m].
-        p, q, r: Point of the surface [m].
-        nx, ny, nz: Unit normal of the surface.
-        side: 1 or -1 for a centre above or below the surface: the sign of the distance
-            of the points; the normal is their difference over it, or (nx, ny, nz) if
-            they coincide. 0: the normal is (nx, ny, nz), and the distance is along it.
-        margin: Maximum gap, distance minus radius, of a contact [m]; a larger one is
-            not added.
-
-    Returns:
-        The new number of contacts.
+    Points [m] and normals are in the field. `side` is 1 or -1 for a centre above or
+    below the surface, the sign of the distance of the points; the normal is their
+    difference over it, or (nx, ny, nz) if they coincide. With 0 the normal is (nx, ny,
+    nz), and the distance is along it. Returns the new number.
     """
     dx, dy, dz = x - p, y - q, z - r
     d = side * math.sqrt(dx * dx + dy * dy + dz * dz)
@@ -200,27 +180,15 @@ def ball_on_surface(
 
     A ball whose centre is above the surface touches every triangle that has its closest
     point inside, and the closest edge or corner if that is closer than all triangles. A
-    ball whose centre is below touches the closest point only.
+    ball whose centre is below touches the closest point only, searched in at most 8
+    cells to each side. The centre is in the field's frame [m]. The feature of an edge
+    or corner is first_feature; for a triangle one plus its number is added. `which` is
+    ALL (-1); BORDERS (-2): with edges and corners, and the closest point of a ball
+    below; NONE (-3): only the distance; or the number of the only triangle.
 
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        shapes, k: Table, and index of the height field.
-        F: Frame of the field in the world, (12,).
-        first_feature: Feature of a contact with an edge or corner; for a triangle one
-            plus its number is added.
-        x, y, z: Centre in the field's frame [m].
-        radius, margin: Radius of the ball, and maximum gap of a contact [m].
-        which: The contacts to add. ALL (-1): all. BORDERS (-2): with edges and corners,
-            and with the closest point of a ball below the surface. NONE (-3): none;
-            only the distance is computed. From 0 on: only with the triangle of this
-            number.
-
-    Returns:
-        The new number of contacts; the signed distance of the centre, negative below
-        the surface, and inf if the centre is above, or beside the grid, and farther
-        than radius + margin; and x, y, z of the closest point in the field's frame,
-        which means nothing if the distance is inf. Below, at most 8 cells to each side
-        are searched.
+    Returns the new number of contacts, the signed distance, negative below, and the
+    closest point in the field's frame. The distance is inf if the centre is beside the
+    grid, or above and farther than radius + margin; the point then means nothing.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
@@ -271,15 +239,10 @@ def ball_on_surface(
 def deepest_point(
     shapes: Shapes, a: int, m: int, C: FloatArray, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
-    """Return candidate point m of shape a, in the field's frame [m].
+    """Return candidate point m of shape a, in the field's frame [m], as the normal.
 
-    Vertices do not depend on the normal. The last two points of a cylinder are those of
-    its rims farthest against the normal, of the rim at -z first; see local_point.
-
-    Args:
-        shapes, a, m: Table, and indices of the shape and of the point.
-        C: Frame of the shape in the field, (12,).
-        nx, ny, nz: Normal of the surface, in the field's frame.
+    The last two points of a cylinder are those of its rims farthest against the normal,
+    of the rim at -z first; see local_point. C is the frame of the shape in the field.
     """
     x, y, z = local_point(
         shapes, a, m,
@@ -308,21 +271,10 @@ def rim_on_surface(
     """Add the contacts of a cylinder's rim with the surface, one per near triangle.
 
     For each triangle, the point of the rim that is deepest against its normal is
-    tested. If an edge or corner is closer than all touched triangles, the contact of
-    the rim's closest point with it is added. Features begin at m TRIANGLES (2^24), see
-    first_feature of ball_on_surface.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        shapes: Table.
-        a, C: Index of the cylinder, and its frame in the field, (12,).
-        m: Index of the candidate point: even for the rim at -z, odd at +z.
-        k, F: Index of the field, and its frame in the world, (12,).
-        margin: Maximum gap of a contact [m].
-
-    Returns:
-        The new number of contacts, and the smallest signed distance of the rim's tested
-        points [m]; inf if it is above `margin`.
+    tested. If an edge or corner is closer than all touched triangles, the rim's closest
+    point touches it. m is even for the rim at -z, odd at +z; features begin at m
+    TRIANGLES (2^24). Returns the new number of contacts, and the smallest signed
+    distance of the tested points [m]; inf if it is above `margin`.
     """
     feature, rows = m * TRIANGLES, shapes.first[k, 2] - 1
     radius, end = shapes.size[a, 0], shapes.size[a, 2]
@@ -393,23 +345,10 @@ def rim_on_border(
     """Add the contact of a rim with an edge or corner closer than all its triangles.
 
     The closest point of the surface is projected on the rim, and back, at most four
-    times, as long as the distance decreases.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        shapes: Table.
-        a, C: Index of the cylinder, and its frame in the field, (12,).
-        m: Index of the candidate point: even for the rim at -z, odd at +z.
-        k, F: Index of the field, and its frame in the world, (12,).
-        x, y, z: Initial point of the rim, in the field's frame [m].
-        p, q, r: The point of the surface closest to it, in the field's frame [m].
-        least: Signed distance of these points [m].
-        touched: Smallest signed distance of the contacts with triangles [m]; inf: none.
-        margin: Maximum gap of a contact [m].
-
-    Returns:
-        The new number of contacts, and the smallest signed distance of the points of
-        the rim, `least` or less [m].
+    times, as long as the distance decreases. Initially x, y, z is on the rim and p, q,
+    r on the surface, in the field's frame, `least` apart (signed) [m]; `touched` is the
+    smallest signed distance of contacts with triangles, or inf. Returns the new number
+    of contacts, and the smallest signed distance of the rim's points [m].
     """
     for _ in range(TURNS):
         nx, ny, nz = C[9] - p, C[10] - q, C[11] - r
@@ -448,21 +387,11 @@ def axis_on_edges(
     """Add the contact of the side of a capsule or cylinder with the closest edge.
 
     It is added only if the axis point closest to the edge is not an end, lies above the
-    surface, and is closer to the edge than `least` and than any face of the surface.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        shapes, k, F: Table, index of the field, and its frame in the world, (12,).
-        feature: Feature of the field's edge 0; the number of the edge is added: 3 times
-            that of its corner of smallest x and y, plus 0, 1 or 2 for an edge along x,
-            y or the diagonal.
-        ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].
-        radius, margin: Radius of the side, and maximum gap of a contact [m].
-        least: Smallest signed distance of the capsule's ends, or of the cylinder's rims
-            plus its radius, from the surface [m].
-
-    Returns:
-        The new number of contacts.
+    surface, and is closer to the edge than `least`, the smallest signed distance of the
+    ends, or of the rims plus the radius [m], and than any face. The number of the edge
+    is added to `feature`: 3 times that of its corner of smallest x and y, plus 0, 1 or
+    2 for an edge along x, y or the diagonal. The axis is in the field's frame [m].
+    Returns the new number of contacts.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     c_x, c_y = shapes.cells[k, 0], shapes.cells[k, 1]
@@ -523,17 +452,9 @@ def with_heights(
     """Add the contacts of a shape with a height field; return the new number.
 
     They are those of its candidate points, rims and axis with the surface, and those of
-    the faces of boxes, cylinders and hulls with tops (with_tops). Contacts beyond the
-    capacity are counted, not written.
-
-    Args:
-        contacts, count: Contacts, and their number so far.
-        shapes: Table.
-        a, A: Index of the shape, and its frame in the world, (12,).
-        k, F: Index of the field, and its frame in the world, (12,).
-        work: Memory; overwritten.
-        margin: Maximum gap of a contact [m].
-        few: Whether the points in `work` that retain_few chose are candidates only.
+    the faces of boxes, cylinders and hulls with tops (with_tops). A and F are frames in
+    the world. With `few` only the points that retain_few chose are candidates; they are
+    in `work`, which is overwritten.
     """
     C = work.relative[0]
     relate(A, F, C)

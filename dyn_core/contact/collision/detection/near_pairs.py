@@ -28,11 +28,6 @@ def may_touch_plane(
     """Return whether the box about shape `a` is within the margin of a half-space.
 
     With lanes: whether it is in any of them.
-
-    Args:
-        shapes, work: Table, and memory with the boxes of placed shapes (place_shapes).
-        a, plane: Indices of the shape and of the half-space.
-        margin: Maximum gap of a contact [m].
     """
     above, reach = 0.0, margin
     for i in range(3):
@@ -47,11 +42,6 @@ def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
     """Return whether the gap of the boxes about shapes a and b is at most the margin.
 
     The gap is the largest along an axis. With lanes: whether it is so in any of them.
-
-    Args:
-        work: Memory with the boxes of placed shapes (place_shapes).
-        a, b: Indices of the shapes.
-        margin: Maximum gap of a contact [m].
     """
     middle, half = work.middle, work.half
     x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
@@ -63,15 +53,9 @@ def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
 
 @machine_code
 def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
-    """Find the pairs whose boxes are near; return their number.
+    """Write the pairs whose boxes are near to work.near, in order; return their number.
 
-    Args:
-        shapes, pairs: Tables.
-        margin: Maximum gap of a contact [m].
-        work: Memory with the boxes of placed shapes (place_shapes). The indices of the
-            pairs are written to work.near, in the order of the table. With more than
-            MANY pairs of the robot's shapes, order, key, number and candidate are
-            overwritten, too.
+    With more than MANY pairs of the robot's shapes, `sweep` overwrites its arrays.
     """
     count, pair = 0, 0
     while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:
@@ -96,10 +80,7 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
 
 @machine_code
 def widest_axis(shapes: Shapes, work: Work) -> int:
-    """Return the axis, 0 to 2, along which work.middle of the shapes varies most.
-
-    Half-spaces and height fields do not count.
-    """
+    """Return the axis, 0 to 2, along which work.middle of the shapes varies most."""
     axis, best = 0, -1.0
     for i in range(3):
         number, total, squares = 0.0, 0.0, 0.0
@@ -118,13 +99,8 @@ def widest_axis(shapes: Shapes, work: Work) -> int:
 def sweep(shapes: Shapes, pairs: Pairs, margin: float, work: Work, count: int) -> int:
     """Add the pairs of the robot's shapes whose boxes are near; return the new number.
 
-    Args:
-        shapes, pairs, margin: Tables, with pairs.number, and maximum gap of a contact
-            [m].
-        work: Memory with the boxes of placed shapes. work.near is extended, in the
-            order of the table; work.order is sorted, key, number and candidate are
-            overwritten.
-        count: Number of pairs in work.near before; they remain.
+    work.near, with `count` pairs before, is extended in the order of the table, which
+    needs pairs.number. order is sorted; key, number and candidate are overwritten.
     """
     # `order` is nearly sorted from the previous call: insertion sort is fast. The pairs
     # of each first shape are counted and stored side by side, so that the final sort

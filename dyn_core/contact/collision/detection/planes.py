@@ -29,11 +29,7 @@ RETAINED = 9  # number of points of a hull deep in the ground (deep_hulls.py)
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of shape k: its vertices in the table.
-
-    A cylinder has two more, the deepest points of its rims. Shape k is no height field,
-    for which the number would be wrong.
-    """
+    """Return how many candidate points (local_point) shape k, no height field, has."""
     if shapes.kind[k] == CYLINDER:
         return fixed_points(shapes, k) + 2
     return fixed_points(shapes, k)
@@ -41,10 +37,7 @@ def points_of(shapes: Shapes, k: int) -> int:
 
 @machine_code
 def fixed_points(shapes: Shapes, k: int) -> int:
-    """Return the number of vertices of shape k that are candidate points.
-
-    A cylinder has 2 more candidate points, which depend on the normal.
-    """
+    """Return the number of vertices of shape k that are candidate points."""
     return shapes.first[k, 1]
 
 
@@ -55,14 +48,8 @@ def local_point(
     """Return a candidate point of a shape in its frame [m].
 
     The points are the vertices of the table; a cylinder has two more, the deepest
-    points of its rims at -z and +z. They lie in the direction opposite to (nx, ny), or
-    in that of (1, 1) if the cylinder is upright (nx and ny almost 0).
-
-    Args:
-        shapes: Table.
-        k, m: Indices of the shape and of the point, 0 to points_of(shapes, k) - 1.
-        nx, ny: Components of the contact's normal along x and y of the shape; used for
-            the rims only.
+    points of its rims at -z and +z. They lie opposite to (nx, ny), the normal along x
+    and y of the shape, or along (1, 1) if the cylinder is upright (both almost 0).
     """
     if m < fixed_points(shapes, k):
         return vertex(shapes, k, m)

@@ -38,19 +38,13 @@ CUT = 16384  # a side made by clipping has the number CUT + number of a corner
 def face_towards(
     shapes: Shapes, k: int, dx: float, dy: float, dz: float
 ) -> tuple[int, float, float, float]:
-    """Return the face of a shape whose outward normal is closest to a direction.
+    """Return the face whose outward normal is closest to a direction, and the normal.
 
-    Args:
-        shapes: Table.
-        k: Index of the shape.
-        dx, dy, dz: Unit direction in the shape's frame.
-
-    Returns:
-        Index of the face and its outward unit normal in the shape's frame. The index of
-        a face is, for a box, 2 axis for its negative and 2 axis + 1 for its positive
-        side; for a cylinder, 0 or 1 for its end at -z or +z; for a hull, its row in
-        Shapes.faces. It is -1 and the normal is 0 for spheres and capsules, hulls
-        without faces, and directions closer to the side of a cylinder than to its axis.
+    Both are in the shape's frame. The index of a face is, for a box, 2 axis for its
+    negative and 2 axis + 1 for its positive side; for a cylinder, 0 or 1 for its end at
+    -z or +z; for a hull, its row in Shapes.faces. It is -1 and the normal is 0 for
+    spheres and capsules, hulls without faces, and directions closer to the side of a
+    cylinder than to its axis.
     """
     kind = shapes.kind[k]
     if kind == BOX:
@@ -92,11 +86,6 @@ def face_corner(
     Corners are counterclockwise about the outward normal. The number identifies the
     vertex: of a hull, as in Shapes.loops; of a box, 1 for +x, plus 2 for +y, plus 4 for
     +z; of a cylinder, the index in rim_point for its end at -z, CORNERS more at +z.
-
-    Args:
-        shapes, k: Table, and index of the shape: a box, cylinder or hull.
-        face: Index of the face, from face_towards.
-        m: Index of the corner in the face, 0 to corners_of - 1.
     """
     size = shapes.size[k]
     kind = shapes.kind[k]
@@ -134,10 +123,7 @@ def face_corner(
 
 @machine_code
 def rim_point(turn: int) -> tuple[float, float]:
-    """Return x, y of point `turn` of CORNERS equally spaced points of the unit circle.
-
-    Point 0 is (1, 0), and the order is counterclockwise; `turn` is 0 to CORNERS - 1.
-    """
+    """Return x, y on the unit circle, `turn` / CORNERS counterclockwise of (1, 0)."""
     eighth = math.sqrt(0.5)
     c, s = math.sqrt(0.5 + 0.5 * eighth), math.sqrt(0.5 - 0.5 * eighth)
     quarter, rest = turn // 4, turn % 4
@@ -159,10 +145,7 @@ def rim_point(turn: int) -> tuple[float, float]:
 
 @machine_code
 def corners_of(shapes: Shapes, k: int, face: int) -> int:
-    """Return the number of corners of a face of shape k, a box, cylinder or hull.
-
-    `face` is its index from face_towards. A box has 4 corners, an end of a cylinder 16.
-    """
+    """Return the number of corners of a face of shape k, a box, cylinder or hull."""
     if shapes.kind[k] == HULL:
         return shapes.corners[face, 1]
     if shapes.kind[k] == CYLINDER:
@@ -174,13 +157,9 @@ def corners_of(shapes: Shapes, k: int, face: int) -> int:
 def write_point(
     work: Work, row: int, F: FloatArray, tag: int, x: float, y: float, z: float
 ) -> None:
-    """Write a corner of a polygon, and `tag` as both of its tags.
+    """Write a corner of a polygon, and `tag`, the number of its vertex, as both tags.
 
-    Args:
-        work, row: Memory, and row of work.polygon and work.tags that is written.
-        F: Frame of the corner's shape in the pair's second shape, (12,).
-        tag: Number of the vertex in its shape.
-        x, y, z: Corner in coordinates of F [m].
+    x, y, z are in coordinates of F, the shape's frame in the pair's second shape [m].
     """
     work.polygon[row, 0] = F[0] * x + F[1] * y + F[2] * z + F[9]
     work.polygon[row, 1] = F[3] * x + F[4] * y + F[5] * z + F[10]
@@ -195,14 +174,7 @@ def write_face(
 ) -> int:
     """Write the corners of a face of shape k, and their numbers in it; return how many.
 
-    The number of a corner becomes both of its tags.
-
-    Args:
-        shapes, k: Table, and index of the shape: a box, cylinder or hull.
-        work: Rows of work.polygon and work.tags from `start` on are written.
-        F: Frame of the shape in the pair's second shape, (12,).
-        start: First row.
-        face: Index of the face, from face_towards.
+    The number becomes both tags. F is the shape's frame in the pair's second shape.
     """
     size = corners_of(shapes, k, face)
     for m in range(size):
@@ -224,19 +196,10 @@ def write_feature(
 ) -> int:
     """Write a shape's face or line towards a direction; return its number of corners.
 
-    Args:
-        shapes, k: Table, and index of the shape.
-        work: Rows of work.polygon and work.tags from `start` on are written.
-        F: Frame of the shape in the pair's second shape, (12,).
-        start: First row that is written.
-        dx, dy, dz: Unit direction in the shape's frame.
-
-    Returns:
-        The number of corners: of the face of face_towards; 2 for a line along z of
-            length above 0 (axis of a capsule, or the line of a cylinder's side in this
-            direction), first the end at -z, with the first tags 32 and 33, and the
-            second tag 32 of both; else 0 (spheres, hulls without faces, lines of length
-            0).
+    The direction is in the shape's frame, F is this frame in the pair's second shape. 2
+    corners are a line along z of length above 0, the axis of a capsule or on the side
+    of a cylinder: first the end at -z, with the first tags 32 and 33, and the second
+    tag 32 of both. 0: spheres, hulls without faces, lines of length 0.
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:
@@ -272,14 +235,7 @@ def side_normal(
 ) -> tuple[float, float, float]:
     """Return the unit normal out of side e of the polygon at FACE, in its plane.
 
-    Zeros for a side of length 0.
-
-    Args:
-        polygon: Work.polygon, (2 POLYGON, 3); rows FACE to FACE + size - 1 are the
-            corners, counterclockwise about the normal [m].
-        e: Index of the side, from corner e to the next one.
-        size: Number of corners.
-        nx, ny, nz: Unit normal of the polygon's plane.
+    The polygon is counterclockwise about (nx, ny, nz). Zeros for a side of length 0.
     """
     row, after = FACE + e, FACE + (e + 1) % size
     x = polygon[after, 0] - polygon[row, 0]
@@ -311,15 +267,8 @@ def clip_to_face(
     that was cut. Where the last side of the face cuts a side that lies on its first
     one, the first tag has the first vertex of the first side.
 
-    Args:
-        work: Memory. In work.polygon and work.tags the rows at OTHER are read and
-            replaced, rows at FACE are read, and rows at COPY are overwritten.
-        size, size_face: Numbers of corners of the polygons at OTHER and at FACE.
-        nx, ny, nz: Unit normal of the face, about which it is counterclockwise.
-        tol: Distance up to which a corner beyond a side is not clipped [m].
-
-    Returns:
-        The number of corners at OTHER; 0: no overlap.
+    The face is counterclockwise about (nx, ny, nz); a corner up to `tol` [m] beyond a
+    side stays. Rows at COPY are overwritten. Returns the number of corners.
     """
     polygon, tags = work.polygon, work.tags
     for e in range(size_face):
@@ -360,10 +309,6 @@ def clip_to_face(
 def cut_tag(side: int, vertex: int) -> int:
     """Return the tag CUT (1 + side) + vertex of a corner where the face cuts a side.
 
-    Args:
-        side: Side that is cut: its first vertex for a side of the clipped polygon, or
-            CUT + its first vertex for a side of the face, which made an earlier cut. It
-            is the second tag of the corner before the cut.
-        vertex: Vertex of the face at which the cutting side starts.
+    `side` is the second tag of the corner before; at `vertex` the cutting side starts.
     """
     return CUT * (1 + side) + vertex

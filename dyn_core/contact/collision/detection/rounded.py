@@ -40,10 +40,7 @@ def along_segment(
     by: float,
     bz: float,
 ) -> float:
-    """Return t of the point a + t (b - a) of a segment that is closest to p.
-
-    t = (p - a).(b - a) / |b - a|² within 0..1; 0 for a segment of length 0
-    """
+    """Return t, 0..1, of the point a + t (b - a) of a segment that is closest to p."""
     ux, uy, uz = bx - ax, by - ay, bz - az
     square = ux * ux + uy * uy + uz * uz
     if square <= 0.0:
@@ -69,9 +66,8 @@ def between_segments(
 ) -> tuple[float, float, float, float, float, float]:
     """Return the closest points of two segments: x, y, z on a b, then on c d.
 
-    It is the minimum over the closest points of both lines, if they lie within the
-    segments, and over each end with the other segment, so that parallel segments and
-    segments of length 0 need no special case. The result has the unit of the arguments.
+    They are the closest of both lines, within the segments, and of each end with the
+    other segment: parallel segments and those of length 0 need no special case.
     """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = dx - cx, dy - cy, dz - cz
@@ -115,10 +111,7 @@ def between_segments(
 
 @machine_code
 def normal_to(ux: float, uy: float, uz: float) -> tuple[float, float, float]:
-    """Return a unit vector orthogonal to a unit vector u.
-
-    It lies in the plane of u and the axis k of the smallest |u_k|.
-    """
+    """Return a unit normal to unit u, in the plane of u and the axis of least |u_k|."""
     x, y, z = 0.0, 0.0, 1.0
     if abs(ux) <= abs(uy) and abs(ux) <= abs(uz):
         x, z = 1.0, 0.0
@@ -150,17 +143,8 @@ def between_balls(
 ) -> int:
     """Add the contact of ball a at (x, y, z) with ball b at (p, q, r), if it is near.
 
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        feature: Feature of the contact.
-        x, y, z, r_a: Centre, world, and radius of ball a [m].
-        p, q, r, r_b: Centre, world, and radius of ball b [m]; the normal points from b
-            to a.
-        fx, fy, fz: Unit normal that is used if both centres coincide.
-        margin: Maximum gap of a contact [m]; a larger one is not added.
-
-    Returns:
-        The new number of contacts.
+    Centres are in the world [m]; the normal, from b to a, is (fx, fy, fz) if they
+    coincide. Returns the new number of contacts.
     """
     nx, ny, nz = x - p, y - q, z - r
     d = math.sqrt(nx * nx + ny * ny + nz * nz)
@@ -198,11 +182,6 @@ def sphere_sphere(
     """Add the contact of two spheres if it is near; return the new number.
 
     The normal of concentric spheres is z of the world. The feature is 0.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        A, r_a, B, r_b: Frames in the world, (12,), and radii [m].
-        margin: Maximum gap of a contact [m].
     """
     return between_balls(
         contacts, count, 0, A[9], A[10], A[11], r_a, B[9], B[10], B[11], r_b,
@@ -223,15 +202,7 @@ def sphere_capsule(
 ) -> int:
     """Add the contact of a sphere with a capsule if it is near; return the new number.
 
-    A centre on the capsule's axis has a normal orthogonal to the axis. The feature is
-    0.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        A, r_a: Frame in the world, (12,), and radius of the sphere [m].
-        B, half, r_b: Frame in the world, half length of the axis, along z, and radius
-            of the capsule [m].
-        margin: Maximum gap of a contact [m].
+    The normal of a centre on the axis, along z, is orthogonal to it. The feature is 0.
     """
     ux, uy, uz = B[2] * half, B[5] * half, B[8] * half
     ax, ay, az = B[9] - ux, B[10] - uy, B[11] - uz
@@ -262,18 +233,9 @@ def capsule_capsule(
     other axis, at up to 4 points, and at the closest points if these are closer than
     all ends; others touch at the closest points. An end of b whose closest point is an
     end of a is left out if that end projects onto b. Each distance is one of an end and
-    a segment, and so smooth in the poses. Where the axes meet, the normal is orthogonal
-    to both. Features are 0 for the closest points, 1 and 2 for the ends of a at -z and
-    +z, 3 and 4 for those of b.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        A, half_a, r_a, B, half_b, r_b: Frames in the world, (12,), half lengths of the
-            axes, along z, and radii [m].
-        margin: Maximum gap of a contact [m]; larger ones are not added.
-
-    Returns:
-        The new number of contacts.
+    a segment, and so smooth in the poses. Where the axes, along z, meet, the normal is
+    orthogonal to both. Features are 0 for the closest points, 1 and 2 for the ends of a
+    at -z and +z, 3 and 4 for those of b.
     """
     ux, uy, uz = A[2] * half_a, A[5] * half_a, A[8] * half_a
     vx, vy, vz = B[2] * half_b, B[5] * half_b, B[8] * half_b
@@ -355,11 +317,7 @@ def beside(
     by: float,
     bz: float,
 ) -> bool:
-    """Return whether a point p projects onto the segment a b, its ends included.
-
-    The tolerance is 1e-9 times the length of the segment. For a segment of length 0 the
-    result is True.
-    """
+    """Return whether p projects onto segment a b, up to 1e-9 of its length beyond."""
     ux, uy, uz = bx - ax, by - ay, bz - az
     square = ux * ux + uy * uy + uz * uz
     along = (px - ax) * ux + (py - ay) * uy + (pz - az) * uz
@@ -368,10 +326,7 @@ def beside(
 
 @machine_code
 def same(x: float, y: float, z: float, p: float, q: float, r: float) -> bool:
-    """Return whether two points are equal within a tolerance for rounding errors.
-
-    The tolerance of each coordinate is 1e-9 (1 + largest coordinate of the first) [m].
-    """
+    """Return whether points agree within 1e-9 (1 + the first's largest coordinate)."""
     size = max(max(abs(x), abs(y)), abs(z))
     apart = max(max(abs(x - p), abs(y - q)), abs(z - r))
     return apart < 1e-9 * (1.0 + size)
@@ -391,14 +346,7 @@ def sphere_box(
     """Add the contact of a sphere with a box if it is near; return the new number.
 
     A centre inside the box has the normal of the nearest face. The feature is 0.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        A: Ignored.
-        r_a: Radius of the sphere [m].
-        B, half: Frame of the box in the world, (12,), and its half lengths [m].
-        relative: Frame of the sphere in the box, (12,).
-        margin: Maximum gap of a contact [m].
+    `relative` is the frame of the sphere in the box; A is ignored.
     """
     x, y, z = relative[9], relative[10], relative[11]
     p = min(max(x, -half[0]), half[0])
@@ -442,15 +390,8 @@ def sphere_cylinder(
     """Add the contact of a sphere with a cylinder if it is near; return the new number.
 
     A centre inside is pushed out through the side or an end, whichever is nearer; from
-    the axis through the side it is pushed along x. The feature is 0.
-
-    Args:
-        contacts, count: Contacts; their number so far, which may exceed the capacity.
-        r_a: Radius of the sphere [m].
-        B, size: Frame of the cylinder in the world, (12,); radius, radius and half
-            length of the cylinder [m].
-        relative: Frame of the sphere in the cylinder, (12,).
-        margin: Maximum gap of a contact [m].
+    the axis through the side it is pushed along x. The feature is 0. `size` is radius,
+    radius, half length [m]; `relative` is the frame of the sphere in the cylinder.
     """
     x, y, z = relative[9], relative[10], relative[11]
     across = math.sqrt(x * x + y * y)

@@ -27,11 +27,7 @@ def in_triangle(
 ) -> tuple[float, float, float]:
     """Return the weights of a triangle's corners at its point closest to the origin.
 
-    The weights of a, b and c are 0 or more and add up to 1. A triangle without an area
-    is treated as one of its edges or corners.
-
-    Args:
-        ax, ay, az, bx, by, bz, cx, cy, cz: Corners [m].
+    They are 0 or more and add up to 1; without an area it is an edge or corner.
     """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = cx - ax, cy - ay, cz - az
@@ -78,15 +74,7 @@ def in_triangle(
 def rows_in_triangle(
     P: FloatArray2, a: int, b: int, c: int
 ) -> tuple[float, float, float, float]:
-    """Return the weights of rows a, b, c of P at their point closest to the origin.
-
-    The weights are those of in_triangle; the fourth number is the square of the point's
-    distance from the origin [m²].
-
-    Args:
-        P: Points in the first three columns, (rows, 3 or more) [m].
-        a, b, c: Rows of the triangle's corners.
-    """
+    """Return in_triangle of rows a, b, c of P, and the point's square distance [m²]."""
     s, t, u = in_triangle(
         P[a, 0], P[a, 1], P[a, 2], P[b, 0], P[b, 1], P[b, 2], P[c, 0], P[c, 1], P[c, 2]
     )
@@ -119,16 +107,9 @@ def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
 def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
     """Reduce a simplex to the corners that span its point closest to the origin.
 
-    Args:
-        P: Corners of the simplex, (4 or more, 6): coordinates in the first three
-            columns. The remaining rows move up.
-        weights: Written: weights of the remaining corners at the closest point, above
-            0, then zeros or old values, (4,).
-        size: Number of corners, 1 to 4.
-
-    Returns:
-        The number of remaining corners; 4: the simplex contains the origin, P is
-            unchanged and the weights are 0.
+    Rows of P, with coordinates in the first three columns, move up. The weights of the
+    remaining corners are above 0, then follow zeros or old values. Returns the number
+    of these; 4: the simplex contains the origin, P is unchanged and the weights are 0.
     """
     for k in range(4):
         weights[k] = 0.0

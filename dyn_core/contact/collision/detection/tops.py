@@ -43,14 +43,7 @@ def cells_within(
 ) -> tuple[int, int]:
     """Return the first and the last index of cells that an interval covers on an axis.
 
-    Args:
-        centre, reach: Centre of the interval, from the start of the grid, and half its
-            length [m].
-        cell, cells: Length of a cell [m], and number of cells.
-
-    Returns:
-        Indices from 0 to cells - 1, both inclusive; 0 and -1 if the interval is beside
-        the grid.
+    Both are inclusive, 0 and -1 beside the grid; `centre` is from its start [m].
     """
     low = max((centre - reach) / cell, 0.0)
     high = min((centre + reach) / cell, float(cells) - 0.5)
@@ -63,9 +56,8 @@ def cells_within(
 def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
     """Return whether corner (i, j) of field k is above the middle of its neighbours.
 
-    True if the corner is above the mean of both neighbours along at least one of the
-    three grid lines through it (x, y, diagonal), and below it along none, each by more
-    than 1e-9 times the sum of a cell's lengths. Lines beyond the grid do not count.
+    That is along one grid line through it or more (x, y, diagonal), below along none,
+    by over 1e-9 of the sum of a cell's lengths. Lines beyond the grid do not count.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False
@@ -89,19 +81,12 @@ def over_a_face(
 ) -> tuple[float, float, float, float]:
     """Return the gap of a point and a shape, and the nearest face's outward normal.
 
-    Faces that look up are left out: the ground is not above them; their normal has a z
-    of 0.5 or more in the field. The side of a cylinder counts as a face.
-
-    Args:
-        shapes, a: Table, and index of the shape: a box, cylinder or hull.
-        x, y, z: The point in the shape's frame [m].
-        C: Frame of the shape in the field, (12,).
-
-    Returns:
-        Gap, negative inside [m], and x, y, z of the normal in the shape's frame. The
-        gap is inf, and the normal along z, for a point outside of several faces, which
-        is closer to an edge, and if all faces look up. On the axis of a cylinder, the
-        normal of its side is the one that looks down most, or along x if it stands.
+    Point and normal are in the shape's frame, C is this frame in the field; the gap is
+    negative inside [m]. Faces that look up, with z of 0.5 or more in the field, are
+    left out: the ground is not above them. The side of a cylinder counts as a face; on
+    the axis its normal is the one that looks down most, or along x if it stands. The
+    gap is inf, the normal along z, outside of several faces, where an edge is closer,
+    and if all look up.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
@@ -157,22 +142,11 @@ def with_tops(
 ) -> int:
     """Add the contacts of a shape's faces with tops of a height field.
 
-    Contacts beyond the capacity are counted, not written. The feature is 2^39 (FIRST)
-    plus the number of the grid's corner, i times the corners along y plus j.
-
-    Args:
-        contacts, count: Contacts, and their number so far.
-        shapes: Table.
-        a, A: Index of the shape, a box, cylinder or hull, and its frame in the world,
-            (12,).
-        k: Index of the field.
-        C: Frame of the shape in the field, (12,).
-        work: Memory; weights, polygon and tags are overwritten.
-        margin: Maximum gap of a contact [m].
-
-    Returns:
-        The new number of contacts; at most 4 are added, the deepest for each quarter of
-        the shape's extent along x and y of the field.
+    At most 4 are added, the deepest for each quarter of the shape's extent along x and
+    y of the field; returns the new number. The feature is 2^39 (FIRST) plus the number
+    of the grid's corner, i times the corners along y plus j. C is the frame of the
+    shape in the field; weights, polygon and tags are overwritten. Contacts beyond the
+    capacity are counted, not written.
     """
     bounds, cells = shapes.bounds[a], shapes.cells[k]
     x_0 = C[0] * bounds[0] + C[1] * bounds[1] + C[2] * bounds[2] + C[9]
