@@ -115,19 +115,9 @@ class SensedLink:
     """The links that a force-torque sensor carries, as a floating robot.
 
     Gravity and the sensor move it. The sensor's wrench on its link is minus the reading
-    (see simulation.contacts.WrenchSensor), so a constant offset counts as payload.
-
-    Attributes:
-        model: Floating robot; its one joint is between world and the sensor's link.
-
-    Args:
-        robot: Robot without the payload.
-        link: Link of the sensor.
-        engine: Engine of the Programs.
-
-    Raises:
-        ModelError: The robot has no such link.
-        UnsupportedError: No joint moves the link, or one moves behind it.
+    (see simulation.contacts.WrenchSensor), so a constant offset counts as payload. The
+    one joint of `model` is between world and the sensor's link. UnsupportedError if no
+    joint moves the link, or one moves behind it.
     """
 
     def __init__(self, robot: Model, link: str, engine: str | None) -> None:
@@ -162,12 +152,8 @@ class SensedLink:
 
         The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
         is [angular; linear] in the link's axes [rad/s; m/s]; its deviations are at
-        least 1e-6. ShapeError for q or qd of another shape.
-
-        Args:
-            q, qd: State of the robot, (nq,), (nv,).
-            noise: Standard deviations of qd, (nv,).
-            time: Time of driven joints [s], if there are some.
+        least 1e-6. `noise` are standard deviations of qd, `time` that of driven
+        joints [s]. ShapeError for q or qd of another shape.
         """
         T, J = self._poses(q, *time)[..., 0, :, :], self._jacobian(q, *time)
         position = np.concatenate([T[..., :3, 3], quaternion(T[..., :3, :3])], axis=-1)

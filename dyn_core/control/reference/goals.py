@@ -26,14 +26,7 @@ DROPS = ("stale", "position jumped", "time went back", "time jumped")
 
 
 class GoalOutcome(NamedTuple):
-    """Result of a goal.
-
-    Attributes:
-        goal: Identifier under which the goal was accepted.
-        state: succeeded, aborted or canceled.
-        code: Result code for the client.
-        sentence: Explanation.
-    """
+    """Result of a goal; its `state` is succeeded, aborted or canceled."""
 
     goal: Any
     state: str

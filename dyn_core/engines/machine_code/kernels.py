@@ -345,27 +345,16 @@ def call_kernel(address: int, *arguments: int) -> int:
 
     For the kernel of a Program it is 0, or the number (from 1 on) of the first
     requirement that failed; for one of blocks the number of lanes that failed. Machine
-    code calls the function directly.
-
-    Args:
-        address: Address of the function; 0 or a wrong one crashes the process.
-        arguments: Of a KernelAddress inputs, outputs and scratch; of a BlockKernel
-            inputs, outputs, status, first block, end block (exclusive), scratch; for a
-            PythonKernel any ints.
+    code calls the function directly. A wrong address crashes the process. The arguments
+    are of a KernelAddress inputs, outputs and scratch; of a BlockKernel inputs,
+    outputs, status, first block, end block (exclusive), scratch; for a PythonKernel any
+    ints.
     """
     return int(_function(len(arguments))(address)(*arguments))
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write a call of `call_kernel`; return its value, an INT.
-
-    Args:
-        writer: Writer of the calling function; the instructions are appended to it.
-        node: Call with the arguments of `call_kernel`.
-
-    Raises:
-        TraceError: An argument is no int.
-    """
+    """Write a call of `call_kernel`; return its value, an INT."""
     addresses = [writer.number(inner, INT).name for inner in node.args]
     pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in addresses]
     function, *tables = pointers

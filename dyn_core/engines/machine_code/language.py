@@ -100,9 +100,9 @@ def in_vectors() -> bool:
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of a CompiledFunction; any other object unchanged.
+    """Return the Python function of a CompiledFunction or wrapped marked function.
 
-    A function that is marked and wrapped (`__wrapped__`) is unwrapped, too.
+    Any other object is returned unchanged.
     """
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
@@ -110,8 +110,5 @@ def python_of(function: Any) -> Any:
 
 
 def is_marked(function: object) -> bool:
-    """Return whether an object is a function marked by `machine_code`.
-
-    True also for its CompiledFunction.
-    """
+    """Return whether an object is a function marked by `machine_code`, or compiled."""
     return getattr(function, "__machine_code__", False) is True

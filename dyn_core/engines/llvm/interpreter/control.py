@@ -115,10 +115,6 @@ def scalar(inputs, outputs, s):
 
     Interface of the kernel `scalar`, see kernel_ir.py. All outputs are stored, after a
     failure too.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's array.
-        s: Address of the scratch memory.
     """
     p = load(s - 8)
     k = 0
@@ -161,13 +157,8 @@ def batch(inputs, strides, outputs, status, first, last, s):
 
     Interface of the kernel `batch`, see kernel_ir.py. Rows in the overlap of the last
     block are counted twice. Without requirements it is 0, and no status is written.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's array.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        status: Address of the status of row 0; 8 bytes for each row, see `block`.
-        first, last: First row, and the row behind the last; at least WIDTH rows.
-        s: Address of the scratch memory.
+    `strides` has the bytes from row to row of each input, 0 if shared; there are at
+    least WIDTH rows, before `last`.
     """
     p = load(s - 8)
     failed = 0
@@ -203,13 +194,8 @@ def blocked(inputs, outputs, status, first, last, s):
     """Run blocks in lane order; return the number of rows that failed.
 
     Interface of the kernel `blocked`, see kernel_ir.py. All WIDTH rows of a block
-    are run and counted. Without requirements it is 0, and no status is written.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's blocks.
-        status: Address of the status of row 0; 8 bytes for each row, see `block`.
-        first, last: First block, and the block behind the last.
-        s: Address of the scratch memory.
+    before `last` are run and counted. Without requirements it is 0, and no status is
+    written.
     """
     p = load(s - 8)
     failed = 0

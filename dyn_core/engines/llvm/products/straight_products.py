@@ -23,12 +23,7 @@ class StraightProducts:
 
         NAME(ptr A, ptr B, ptr C, ptr result),   C may be the result
 
-    Args:
-        lanes: Entries of a vector, neighbours in a row; of type Lanes for float32.
-        fused: Whether a multiply-add rounds once.
-
-    Attributes:
-        definitions: LLVM definitions of the functions written so far.
+    A vector has `lanes` entries, neighbours in a row.
     """
 
     def __init__(self, lanes: int, fused: bool) -> None:
@@ -41,9 +36,7 @@ class StraightProducts:
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
         """Return the name "@straight..." of a function, written at its first use.
 
-        Args:
-            shape: Sizes, sign of A B, and whether it is added to C.
-            places: Arrays; only the distances of their entries count.
+        Of `places` only the distances of their entries count.
         """
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
         key = (shape, a.by_row, a.by_column, b.by_row, c.by_row, to.by_row)
@@ -139,10 +132,7 @@ class StraightProducts:
 def load_part(lanes: int, pointer: str, without: int) -> str:
     """Return LLVM text right of "=" that loads a vector without its last entries.
 
-    Args:
-        lanes: Entries of the vector, of type Lanes for float32.
-        pointer: Register of the address.
-        without: Number of last entries that are not read; they are zero in the vector.
+    These, `without` many, are zero in the vector.
     """
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
@@ -154,14 +144,7 @@ def load_part(lanes: int, pointer: str, without: int) -> str:
 
 
 def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
-    """Return the LLVM instruction that stores a vector without its last entries.
-
-    Args:
-        lanes: Entries of the vector, of type Lanes for float32.
-        name: Register of the vector.
-        pointer: Register of the address.
-        without: Number of last entries that are not written.
-    """
+    """Return the LLVM instruction that stores a vector without its last entries."""
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"store {of} {name}, ptr {pointer}, align {size}"
