@@ -27,8 +27,7 @@ class Observer(Protocol):
 
         Any text, also an empty one, is a reason, and so is an exception. The stop
         replaces the effort of the same cycle. `t` is on the clock of trajectories [s];
-        q and qd must not be changed; tau is about to be sent and acts until the next
-        one [N·m | N].
+        q and qd must not be changed; tau [N·m | N] is about to be sent.
         """
         ...
 
@@ -40,10 +39,7 @@ def fault_seen(
     qd: np.ndarray,
     tau: np.ndarray,
 ) -> str | None:
-    """Return the first reason to stop of the observers, all called, or None.
-
-    An exception counts as a reason.
-    """
+    """Call all observers; return the first reason (or exception) to stop, or None."""
     reasons = []
     for observer in observers:
         try:

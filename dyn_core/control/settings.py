@@ -40,43 +40,34 @@ class ControllerSettings:
     Attributes:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
-        mode: computed_torque, impedance, gravity, or another one that a plugin offers
-            (hook dyn_control_modes).
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
-            default one.
+        mode: computed_torque, impedance, gravity, or one that a plugin offers.
+        inverse_dynamics: Its solver, by name or as object; auto: the default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi), and whose trajectories and
             targets are shifted by whole turns to the short way; None for the continuous
             joints. Joints with position limits are refused, as are those with followers
             that a whole turn moves elsewhere.
         rules: Rules for late, invalid or large data.
-        counters: Number of refused or limited events, by name.
         bounds: Envelope of every effort; None for the effort limits alone.
         state_bounds: Bounds of plausible joint states; None accepts all finite states.
-        effort_slew: Largest rate of change of the effort: one number, one number a
-            joint, or a mapping from joint name; None: the effort limit in 0.05
-            s [N·m/s | N/s].
+        effort_slew: Largest rate of change of the effort, one number, one a joint, or
+            by joint name; None: the effort limit in 0.05 s [N·m/s | N/s].
         shadow: A second solver that computes each torque again.
-        collision: Thresholds of collision detection; None: external efforts are not
-            estimated.
+        collision: Thresholds of detection; None: external efforts are not estimated.
         ki: Integral gain, before the inertia as kp [1/s³]; in mode impedance a gain of
             the effort [N·m/(rad s) | N/(m s)].
         integral_limit: Largest absolute value of the integral term [rad/s² | m/s²], in
             mode impedance [N·m | N].
         feed_forward: Whether the effort of a trajectory is added to the law's effort.
-        robot_compensates_gravity: Whether the robot compensates its weight itself; the
-            efforts then do not contain it.
+        robot_compensates_gravity: Whether it does so; efforts then exclude its weight.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
-        observers: Receive each state with its effort, may stop the robot
-            (control.observers).
+        observers: Receive each state with its effort, and may stop the robot.
         listeners: Functions called with the outcome of each trajectory.
         law_solver: Solver of the mode's own problem, by name or as object, for a mode
             whose law is chosen itself; auto: the one of the mode, and alone valid in
             other modes.
         parameters: Values of the mode's parameters by name; without one, its default.
-        carried: Payload at payload_link, set by `attach`.
-        limit: Checked effort limits, (nv,) [N·m | N].
-        slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
+        limit, slew: Checked effort_limits and effort_slew, (nv,).
     """
 
     model: Model
@@ -165,8 +156,7 @@ class ControllerSettings:
     def read_parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all parameters of the mode by name, checked.
 
-        A missing one has its default; lists of numbers become arrays. SettingError: a
-        name is unknown, or a value not valid.
+        A missing one has its default; lists of numbers become arrays.
         """
         fields = {field.name: field for field in self.control_mode.parameters}
         for name in values:
@@ -201,10 +191,7 @@ class ControllerSettings:
     def check_sampling(
         self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray, present: Any = None
     ) -> None:
-        """Raise a SettingError if sampling makes gains unstable; here never.
-
-        A subclass that knows the period of the states overrides it: see its arguments.
-        """
+        """Raise a SettingError if sampling makes gains unstable; here it never does."""
 
     def _last_state(self) -> np.ndarray | None:
         """Return the position of the last state, (nv,); here None."""
@@ -233,9 +220,7 @@ class ControllerSettings:
         """Return four checked gains, (nv,) each, and an Integral at zero; set nothing.
 
         Each is one number or one a joint; None is the present ki or integral_limit.
-        SettingError: a gain is negative, not finite, beyond its stability bound at the
-        measured period of the states (control.gain_limits) and further than now, or ki
-        has no integral_limit.
+        SettingError as of set_gains, by bounds at the measured period of the states.
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki

@@ -18,9 +18,8 @@ def as_array(
     """Return an input as an array of shape port.shape, or (rows, *port.shape).
 
     Nothing is copied if `value` already is an array of this dtype; complex values keep
-    their type. Labels of a table are compared with the joints of `model`, a robot.
-    ShapeError: masked entries, a ragged, not numeric or wrong shape, a tensor that
-    NumPy cannot convert, a table with the joints in another order.
+    their type. ShapeError: masked entries, a ragged, not numeric or wrong shape, a
+    tensor that NumPy cannot convert, a table with the joints in another order.
     """
     if type(value) is not np.ndarray:
         _check_labels(port, value, model)
@@ -91,10 +90,9 @@ def check_finite(
 ) -> None:
     """Raise NonFiniteError for the first array that contains NaN or infinity.
 
-    Its `name` is the Port, its `rows` the rows with NaN or infinity, None without batch
-    axis. Rows whose status is not 0 (`state`, one or (rows,)) are not checked. The
-    machine code that serves calls has the same rule (python_to_llvm.py). `what` is
-    input or result.
+    Its `name` is the Port, its `rows` those with NaN or infinity, None without batch
+    axis. Rows whose status (`state`) is not 0 are not checked. The machine code that
+    serves calls has the same rule (python_to_llvm.py).
     """
     for port, array in zip(ports, arrays, strict=True):
         good = np.isfinite(array)

@@ -59,8 +59,7 @@ class QuickTier:
     """Runs one Program by the interpreter while its kernels are compiled.
 
     `variant` starts the compilation in the background. A finished kernel goes to the
-    Program, which is referenced weakly; if compilation fails, there is a warning, and
-    the interpreter stays.
+    Program, referenced weakly; if compilation fails, there is a warning, and it stays.
     """
 
     def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
@@ -73,11 +72,9 @@ class QuickTier:
         """Return the interpreter's form of a kernel that is compiled in the background.
 
         The first call passes that form to the Program's `adopt` and starts the
-        compiler; the finished kernel is passed to `adopt` later.
-
-        None, without any effect, if the kernel is in memory or on disk, if it is small
-        enough to be compiled at once (4000 nodes), or if the Program is gone or has
-        dtype float32, which the interpreter lacks.
+        compiler; the finished kernel follows. None, without any effect, if the kernel
+        is in memory or on disk, if it is small enough to be compiled at once
+        (4000 nodes), or if the Program is gone or has dtype float32.
         """
         with self._lock:
             return self._variant(name)
@@ -132,10 +129,7 @@ def graph_size(graph: Graph) -> int:
 
 
 class BlockCalls:
-    """Methods of a NativeProgram for data in blocks (blocks, size, lanes).
-
-    `lanes` are the states that one instruction computes in a batch.
-    """
+    """Methods of a NativeProgram for data in blocks (blocks, size, lanes)."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -174,9 +168,8 @@ class BlockCalls:
 
         Outputs of rows that failed a requirement are not valid. The first call waits
         for the compiler. Numbers are not checked for NaN and infinity, also not with
-        finite=True. Inputs are as `to_blocks` returns them; arrays of `out` are
-        overwritten, and none overlaps another array. ShapeError: the number, shape,
-        dtype or memory layout of the arrays is wrong.
+        finite=True. Inputs are as of `to_blocks`; arrays of `out` are overwritten, and
+        none overlaps another array. ShapeError: wrong number, shape, dtype or layout.
         """
         arrays = (*inputs, *out)
         ports = (*self.inputs, *self.outputs)
@@ -601,10 +594,7 @@ def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
 
 
 def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
-    """Return the properties of a Graph that are needed to find and call its kernels.
-
-    For a Graph that calls Programs there are no kernels: key and digest are empty.
-    """
+    """Return GraphFacts; key and digest are empty where the Graph calls Programs."""
     if graph.calls_programs():
         return GraphFacts("", bool(graph.requirements), calls=True, graph="")
     digest = graph.digest()

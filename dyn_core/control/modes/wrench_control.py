@@ -128,8 +128,7 @@ class ForceTorqueSensor:
     def set_link(self, link: str) -> None:
         """Set the sensor's link, the links that it carries, and their masses.
 
-        The link is not checked. A sensor that does not measure weights is treated as if
-        it carried none.
+        A sensor that does not measure weights is treated as if it carried none.
         """
         self.link = link
         links = self._model.frame_names
@@ -142,8 +141,7 @@ class ForceTorqueSensor:
     def check(self, frame: str) -> None:
         """Raise a TargetError if a message's frame_id is not the sensor's link.
 
-        If the link is not known yet, `frame` must be one that carries the tool and is
-        moved by a joint. Nothing is changed.
+        If that is not known yet, `frame` must carry the tool and be moved by a joint.
         """
         if frame not in ([self.link] if self.link else self._bearers):
             valid = self.link or f"a link that carries the tool: {self._bearers}"
@@ -160,11 +158,11 @@ class ForceTorqueSensor:
         """Store a valid sample; 100 of them in a row at rest set a missing offset.
 
         The offset is the mean of reading - weight. Until it is known, a sample at rest
-        raises ValueError if the link is not known. `t` is host.now [s]. `reading`
-        is [moment; force] at the link's origin in its axes, (6,) [N·m; N], neither
-        checked nor copied. `poses` returns the poses of all links, (links, 4, 4); it is
-        called for samples of the offset only. `rests`: the tool rests without a target
-        wrench; if not, an unfinished measurement begins again.
+        raises ValueError if the link is not known. `reading` is [moment; force] at the
+        link's origin in its axes, (6,) [N·m; N], neither checked nor copied. `poses`
+        returns the poses of all links, (links, 4, 4); it is called for samples of the
+        offset only. `rests`: the tool rests without a target wrench; if not, an
+        unfinished measurement begins again.
         """
         self.seen, self._reading = t, reading
         if self.offset is not None:
@@ -188,9 +186,8 @@ class ForceTorqueSensor:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
         It is computed from the last sample, before one from a reading of zeros, about
-        the tool's origin and in base axes [N·m; N]; T are the poses of all links,
-        (links, 4, 4). AssertionError if the offset is not known, ValueError if the
-        sensor's link is not.
+        the tool's origin and in base axes [N·m; N]. AssertionError if the offset is not
+        known, ValueError if the sensor's link is not.
         """
         assert self.offset is not None
         axes = np.kron(np.eye(2), T[self._index][:3, :3])
@@ -227,10 +224,9 @@ class WrenchControl:
     v lowers f_ref on axes with a gain only, see `_brake`. c is the share of the contact
     of an axis: 0 without contact, and at twice contact_speed along f_ref; there the
     tool approaches at about contact_speed. It is 1 from target_timeout after its
-    beginning. I, `integral`, is in the axes of cartesian.reference, (6,). It fades in
+    beginning. I, `integral`, (6,) in the axes of cartesian.reference, fades in
     target_timeout without contact and without samples, is bounded by wrench_limit, and
-    does not grow while efforts are at their limits. Without a target wrench, nothing is
-    added.
+    does not grow while efforts are at their limits. Without a target wrench it is 0.
     """
 
     def __init__(self, law: Any) -> None:
@@ -253,9 +249,8 @@ class WrenchControl:
     def change(self) -> None:
         """Use the changed parameters of the law's host.
 
-        If cartesian.tare has become true, a tare begins; if false, the offset, or an
-        unfinished tare, stays. sensor_link and sensor_weighs are read only by the
-        constructor.
+        If cartesian.tare has become true, a tare begins; if false, an unfinished one or
+        the offset stays. sensor_link and sensor_weighs are read at construction.
         """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
@@ -275,8 +270,7 @@ class WrenchControl:
 
         It is [moment; force] in the axes of the sensor's link, (6,) [N·m; N]. Without
         an offset it also counts for the tare, if the law acts and the tool rests
-        without a target wrench. Its frame_id is ignored if cartesian.sensor_link is
-        set.
+        without a target wrench. A set cartesian.sensor_link replaces its frame_id.
         """
         law, host = self._law, self._law.host
         link = host.parameters["cartesian.sensor_link"] or message.frame
@@ -292,14 +286,13 @@ class WrenchControl:
     def wrench(self, t: float, step: float, R: np.ndarray | None) -> np.ndarray:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
-        It must be called once in each cycle, `step` [s] after the last call at time
-        `t`, host.now [s]: contact, integral and `warnings` are updated. R is the
-        rotation matrix of these axes in the base; None: base axes. While all gains are
-        zero, or with neither a topic nor samples of the sensor, the result is the
-        target wrench alone [N·m; N], perhaps targets.f itself, not a copy, and nothing
-        is updated. Without a target wrench it is zero, and contact and integral are
-        cleared. If the sensor is silent or its offset is not known, what was added for
-        it fades within the timeout of targets, and a warning is set.
+        It must be called once in each cycle: contact, integral and `warnings` are
+        updated. R is the rotation matrix of these axes in the base; None: base axes.
+        While all gains are zero, or with neither a topic nor samples of the sensor, the
+        result is the target wrench alone [N·m; N], perhaps targets.f itself, not a
+        copy, and nothing is updated. Without a target wrench it is zero, and contact
+        and integral are cleared. If the sensor is silent or its offset is not known,
+        what was added for it fades within the timeout of targets, and a warning is set.
         """
         law, targets, sensor = self._law, self._law.targets, self.sensor
         f, on = in_axes(targets.f, R), self.gain > 0

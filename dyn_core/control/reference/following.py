@@ -59,11 +59,7 @@ class TimedTrajectory:
         return max(self.start + self.trajectory.duration, self.begins + self.blend)
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at time t [s], with the offset.
-
-        Before `begins` the offset is extrapolated. Before its first and after its last
-        time the trajectory rests.
-        """
+        """Return the reference with the offset, at time t [s] not before `begins`."""
         reference = self.trajectory.sample(t - self.start)
         s = t - self.begins
         if self.offset is None or s >= self.blend:
@@ -75,8 +71,7 @@ class TimedTrajectory:
         """Return the feed-forward effort at time t [s], (n,) [N·m | N].
 
         During `blend` it changes linearly from `before`, the effort at `begins`. A
-        trajectory without efforts counts as zero; if `before` is zero, too, the result
-        is `before` itself.
+        trajectory without efforts counts as zero; a `before` of zero is then returned.
         """
         if self.trajectory.effort is None and not before.any():
             return before
@@ -85,11 +80,7 @@ class TimedTrajectory:
         return (1 - share) * before + share * added
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the motion with the offset exceeds the limits.
-
-        Positions and velocities are checked; at every moment in which the offset
-        decays; without an offset, nothing is.
-        """
+        """Raise a TrajectoryError if the decaying offset leads beyond the limits."""
         if self.offset is None:
             return
         since = self.begins - self.start
@@ -105,8 +96,7 @@ class TimedTrajectory:
 def fading(e: np.ndarray, ed: np.ndarray, T: float) -> np.ndarray:
     """Return the quintic from an offset to zero, (6, n), in ascending powers of time.
 
-    It begins with offset e and rate ed, (n,), and acceleration zero, and ends after
-    T [s] with velocity and acceleration zero.
+    It begins with offset e, rate ed (n,) and no acceleration, and rests after T [s].
     """
     return np.array(
         [
@@ -130,8 +120,8 @@ class TrajectoryFollower:
         reference: Present reference; None before the first state.
         running: Trajectory that the reference follows; None at rest.
         pending: Trajectory that replaces it later.
-        effort: Feed-forward effort, (n,) [N·m | N].
-        effort_before: The same when the running trajectory began.
+        effort, effort_before: Feed-forward effort, (n,) [N·m | N], now and when the
+            running trajectory began.
         listeners: Functions called with each given trajectory and its outcome.
     """
 
@@ -160,9 +150,8 @@ class TrajectoryFollower:
     def take(self, q: np.ndarray, qd: np.ndarray, why: str = "dropped") -> None:
         """Set the reference to a measured state; drop all trajectories.
 
-        Acceleration and feed-forward effort become zero; positions and qd agree, see
-        Samples.rate. `advance` leaves the reference as it is until `follow` or `stop`.
-        Listeners get the outcome `why`.
+        Acceleration and feed-forward effort become zero. `advance` leaves the reference
+        as it is until `follow` or `stop`. Listeners get the outcome `why`.
         """
         self.rest(q, why)
         self.reference = Reference(q.copy(), qd.copy(), 0 * qd)
@@ -178,9 +167,7 @@ class TrajectoryFollower:
 
         Position limits are widened to include the robot, at q or unknown (None), and
         the reference, so that both can be led back, and then by limit_tolerance.
-        `names` has each joint once, in any order; the result has the order of `limits`.
-        `rows` (times, positions, perhaps velocities and accelerations) and `settings`
-        (effort, method, moving_end) are as for make_trajectory.
+        `names` may have any order; the result has that of `limits`.
         """
         place = None if self.reference is None else self.reference.q
         limits = self.limits.widened(self.rules.limit_tolerance, q, place)
@@ -207,14 +194,11 @@ class TrajectoryFollower:
         where it is `now`. Joints of `turning` are shifted by whole turns to the
         reference; ramps, a lead-in and a decaying offset lead to the trajectory. A
         pending trajectory is dropped, and the running one as well if the start is not
-        in the future; their outcome is "replaced". The trajectory is checked here
-        unless it was checked against the same limits. Without a robot's position q the
-        reference's counts; AssertionError without a reference.
+        in the future; their outcome is "replaced".
 
         TrajectoryError, with nothing changed: a joint begins farther than
-        start_tolerance from both the reference and the robot (not checked for the
-        method none), the trajectory starts more than a day ahead, or it exceeds the
-        limits.
+        start_tolerance from both the reference and the robot (q; None: unknown), the
+        trajectory starts more than a day ahead, or it exceeds the limits.
         """
         assert self.reference is not None
         if start - now > LONGEST:
@@ -271,8 +255,8 @@ class TrajectoryFollower:
         """Brake the reference, if there is one, at the rules' deceleration.
 
         The braking motion becomes the running one, even at rest; all trajectories are
-        dropped with outcome `why`, and the feed-forward effort fades to zero within
-        rules.blend_time. A joint near a position limit brakes faster.
+        dropped, and the feed-forward effort fades within rules.blend_time. A joint near
+        a position limit brakes faster.
         """
         if self.reference is None:
             return
@@ -287,9 +271,8 @@ class TrajectoryFollower:
     def advance(self, t: float) -> None:
         """Advance reference and feed-forward effort to time t [s] if a trajectory runs.
 
-        The pending trajectory begins when it is due, which ends the running one with
-        the outcome "replaced". A running one that has come to its end is removed with
-        the outcome "reached".
+        The pending trajectory begins when it is due; the running one is then
+        "replaced". At its end it is removed with the outcome "reached".
         """
         if self.pending is not None and t >= self.pending.begins:
             self._lead(self.pending, None, "replaced")

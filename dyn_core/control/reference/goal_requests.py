@@ -30,8 +30,7 @@ class GoalCode(IntEnum):
 class TrajectoryRows(NamedTuple):
     """Arrays of a trajectory as in messages: (k, columns), or (k, 0) if not given.
 
-    `names` are the joints of the columns, `times` those of the k points from the
-    start [s].
+    `names` are the joints of the columns; `times` begin at the start [s].
     """
 
     names: Sequence[str]
@@ -50,7 +49,6 @@ def with_missing_joints(
     Missing joints are appended, with zero velocities, accelerations and efforts where
     the trajectory has any. A trajectory that has all joints is returned unchanged; so
     is a quantity whose number of rows differs from the number of times.
-    TrajectoryError: rows are no numbers or differ in length.
     """
     missing = [j for j, name in enumerate(joints) if name not in rows.names]
     if not missing:
@@ -84,14 +82,11 @@ def goal_trajectory(
 ) -> Trajectory:
     """Return the checked trajectory of a goal, with time zero `wait` [s] from now.
 
-    `wait` is negative if it is past. If `partial`, missing joints rest at the
-    reference's position at the start of the trajectory. `settings` are method and
-    moving_end.
+    If `partial`, missing joints rest at the reference's position at its start.
 
     GoalError, by `code`: INVALID_JOINTS: names are unknown, repeated or, unless
     `partial`, missing, or there are none; OLD_HEADER_TIMESTAMP: it ended before now;
-    INVALID_GOAL: the trajectory is invalid, or `partial` is true before the first
-    state.
+    INVALID_GOAL: the trajectory is invalid, or `partial` before the first state.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)
@@ -114,9 +109,8 @@ def goal_trajectory(
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
     """Return the position of the reference `wait` [s] from now (negative: now), (n,).
 
-    The running trajectory is assumed to continue; a pending one is ignored. Without a
-    running one the result is the reference's own array. GoalError with code
-    INVALID_GOAL: no state was received, or none since a reset.
+    The running trajectory continues; a pending one is ignored. Without a running one
+    the result is the reference's own array. GoalError, INVALID_GOAL: no state.
     """
     reference, running = controller.reference, controller.follower.running
     if reference is None:

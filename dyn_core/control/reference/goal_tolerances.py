@@ -187,9 +187,8 @@ class Tolerances:
 def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
     """Return cmd_timeout, after the last trajectory's end [s]; 0 for never.
 
-    SettingError if it is neither 0 nor finite and greater than goal_time, the longest
-    time in which a goal may be reached (0: no limit): a goal which may still be reached
-    would be stale.
+    SettingError if it is neither 0 nor finite and greater than goal_time (0: no limit):
+    a goal which may still be reached would be stale.
     """
     if cmd_timeout != 0 and not goal_time < cmd_timeout < math.inf:
         raise SettingError(

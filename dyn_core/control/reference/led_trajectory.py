@@ -55,17 +55,13 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the feed-forward effort of `rest` at time t, (n,) [N·m | N], or zeros.
-
-        It is constant before its first point and after its last.
-        """
+        """Return the feed-forward effort of `rest` at time t, (n,); else zeros."""
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
-        The first start time is `start`; `end` must be later. Coefficients are in
-        ascending powers of the time since each start [s].
+        Start times begin with `start`. Powers of the time since each are ascending.
         """
         last = math.inf if self.end is None else float(self.end.times[0])
         first = -math.inf if self.way is None else min(self.way.duration, last)
@@ -81,10 +77,7 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if there is a lead-in that exceeds the limits.
-
-        A position limit may be exceeded by 1e-9, a velocity limit by 1 % of it.
-        """
+        """Raise a TrajectoryError if there is a lead-in that exceeds the limits."""
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"
@@ -124,8 +117,7 @@ def with_ramps(
     It is followed from time t [s] on at velocity qd, whose component along the path is
     preserved. A trajectory of positions alone gets a ramp at both ends. With
     velocities, a last velocity that is not zero is braked after the end. A path of
-    method none, or one that has ended, is returned unchanged. `rules`: deceleration,
-    limit_tolerance.
+    method none, or one that has ended, is returned unchanged.
     """
     rest, way = (
         (path.rest, path.way) if isinstance(path, LedTrajectory) else (path, None)

@@ -172,9 +172,8 @@ def braking(
     """Return a motion to rest in which all joints stop together; None if at rest.
 
     A joint that would exceed its position limit brakes faster and stops earlier.
-    `deceleration` is that of the fastest joint, above 0, not checked [rad/s² | m/s²]. A
-    joint with less distance to its limit than `room` [rad | m] has `room` to brake, and
-    may then pass it. The result starts at time `start` [s].
+    `deceleration` is that of the fastest joint, above 0 [rad/s² | m/s²]. A joint with
+    less room to its limit brakes within `room` [rad | m], and may pass the limit.
     """
     speed = np.abs(qd)
     if speed.max(initial=0.0) <= STILL:

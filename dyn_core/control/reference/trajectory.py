@@ -211,9 +211,8 @@ def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
 
     Its points have the positions and velocities of the pieces, and no accelerations, so
     powers above three count in `sample` only, not in `window` and `check`. `times`
-    (p + 1,) [s] are the starts of the p pieces and the end of the last; `pieces`
-    (p, 6, n), not copied, are coefficients in ascending powers of the time since a
-    piece began.
+    (p + 1,) [s] end with the end of the last piece; `pieces` (p, 6, n), not copied, are
+    coefficients in ascending powers of the time since a piece began.
     """
     ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
     q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
@@ -288,9 +287,8 @@ def make_trajectory(
 def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
     """Return rows of numbers, one per point, as an array (k, width).
 
-    TrajectoryError for others. The shape is (k, 0) if all rows are empty, whatever
-    `width` is; a width of None is the length of the first row. Numbers that are not
-    finite pass. `what` names the quantity.
+    TrajectoryError for others. The shape is (k, 0) if all rows are empty; `width` None
+    is the length of the first row. Numbers that are not finite pass.
     """
     if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub":
         sizes = np.full(len(rows), rows.shape[1])

@@ -97,9 +97,8 @@ def envelope_check(  # type: ignore[no-untyped-def]
 ):
     """Return the number of values outside their bounds, and the values.
 
-    A value is inside if |value| <= bound; NaN is outside. `bounds` has one finite
-    number for each of envelope_values, UNBOUND for none: an infinite one would admit
-    infinite values.
+    A value is inside if |value| <= bound; NaN is outside. Each of envelope_values has a
+    finite bound, UNBOUND for none: an infinite one would admit infinite values.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)

@@ -24,13 +24,10 @@ CAUSE = "guard"  # cause of a stop that a guard's beat requested
 
 @dataclass(frozen=True)
 class Beat:
-    """Status message of a guard.
+    """Status message of a guard; `uuid` is of its process, another after a restart.
 
-    Attributes:
-        uuid: Identifier of its process; a restarted guard has another one.
-        resets: Number of resets that it has handled.
-        timeout: Its setting effort_timeout [s]; 0: unknown.
-        ends: Whether this is its last beat.
+    `resets` counts those that it has handled. `timeout` is its setting
+    effort_timeout [s], 0: unknown. `ends`: it is the last beat.
     """
 
     uuid: str
@@ -47,12 +44,9 @@ class KnownGuard:
 
     Attributes:
         deadline: Time at which its silence becomes a fault [s].
-        latch: Number of resets in the beat that reported its stop; None: there was no
-            stop, or it was reset.
+        latch: Resets in the beat that reported its stop; None without one in force.
         graced: Whether its deadline was extended once since the newest beat.
-        confirmed: Whether a beat sent after the last suspension of the reader was
-            received.
-        lost: Whether the guard has fallen silent.
+        confirmed: Whether a beat sent after the reader's last suspension has come.
     """
 
     beat: Beat
@@ -77,8 +71,6 @@ class GuardLink:
         required: Whether a controller without a guard is a fault.
         longest_pause: Time between two checks after which a guard may have stopped the
             robot unnoticed: the state_timeout of the controller [s].
-        guards: Known guards by uuid.
-        fault: Reason why the controller has to stop until `begin`, or None.
     """
 
     timeout: float = 0.2
@@ -182,8 +174,7 @@ class GuardLink:
     def refusal(self, t: float) -> str | None:
         """Return why a controller that needs a guard cannot drive; None if it can.
 
-        At least one guard must be alive, and none of the living may have stopped the
-        robot. `fault` does not count.
+        A guard must be alive, and no living one have stopped; `fault` does not count.
         """
         living = self.living(t)
         if not living:
@@ -208,12 +199,11 @@ class GuardLink:
         return any(not (x.confirmed or x.lost) for x in self.guards.values())
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return warnings and errors about the guards at time t [s].
+        """Return warnings and errors about the guards at time t [s]; no stop, no fault.
 
-        Several living guards (WARN, key "guards"), a guard that is gone while its stop
-        is in force (ERROR, "guard is gone"), and a living guard whose own timeout is
-        above 0, but at most longest_pause + 15 ms (WARN, "guard's timeout"); not stops
-        and faults.
+        Several living guards (WARN, "guards"), a guard gone while its stop is in force
+        (ERROR, "guard is gone"), and a living guard whose own timeout is above 0, but
+        at most longest_pause + 15 ms (WARN, "guard's timeout").
         """
         living, doubts = self.living(t), []
         if len(living) > 1:
@@ -287,10 +277,9 @@ class GuardStop:
     ) -> str | None:
         """Return the reason to stop if the guard is lost and no stop is in force.
 
-        Stops begin or end as in `_act`. The guards are checked at the state's time of
-        receipt; t, q and qd are not used. Zero effort is sent when a stop of kind zero
-        begins there, and in each such call in which a guard was not heard since a
-        suspension and `tau` is not zero. During a shutdown, which is bounded in time,
+        Stops begin or end as in `_act`, at the state's time of receipt. Zero effort is
+        sent when a stop of kind zero begins there, and in each such call in which a
+        guard was not heard since a suspension and `tau` is not zero. During a shutdown
         guards are ignored because nobody reads their beats.
         """
         stop = self.controller.stopped

@@ -43,11 +43,9 @@ class Condition(NamedTuple):
 class Health:
     """Evaluates the state and the counters of a controller, to which it listens.
 
-    Attributes:
-        large_error: Distance to the reference above which it is reported [rad | m].
-        dropped: Outcome of the last trajectory, if it was stopped or dropped; else
-            None.
-        reached: Number of trajectories that were followed to their end.
+    A distance to the reference above `large_error` [rad | m] is reported. `reached`
+    counts trajectories followed to their end; `dropped` is the outcome of the last one,
+    if it was stopped or dropped.
     """
 
     def __init__(self, controller: Controller, large_error: float) -> None:
@@ -84,8 +82,7 @@ class Health:
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
         """Return the most severe level and the messages of conditions, joined by "; ".
 
-        Messages of level OK are left out if there are others; if all are OK, only the
-        first is returned.
+        Messages of level OK are left out; if all are OK, only the first is returned.
         """
         bad = [c for c in conditions if c.level != OK] or conditions[:1]
         return bad[0].level, "; ".join(c.message for c in bad)
@@ -95,9 +92,8 @@ class Health:
 
         They are compared by `key`: another level or message alone is no change, but a
         stop for another reason is: the one before ended unseen. An ended condition has
-        the level OK and the message "no longer: ...". Conditions of level OK, or with a
-        key that is normal at a start (no state, waiting, inactive, ok, raised limits),
-        are left out.
+        the level OK and the message "no longer: ...". Level OK is not returned, nor
+        keys normal at a start (no state, waiting, inactive, ok, raised limits).
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         known = {key: c.message for key, c in self._known.items()}

@@ -105,8 +105,7 @@ def check_apart(
 ) -> None:
     """Refuse a shadow equal to the law: equal Programs have equal errors.
 
-    SettingError if solver and engine are the same, or the Programs `law` and `second`
-    share a kernel.
+    SettingError: solver and engine are the same, or the Programs share a kernel.
     """
     named = solver, settings.inverse_dynamics
     whole = mode.slot == mode.problem.name

@@ -38,7 +38,6 @@ class StateRows(NamedTuple):
 
     Attributes:
         q_before, qd_before: Last valid state.
-        low, high, fastest, mismatch: Bounds of a StateCheck.
         wrapped: Whether position differences are wrapped to [-pi, pi), 0 or 1.
         change: Displacement from the previous position, wrapped.
         rate: Velocity on which positions and velocities agree: the smaller of `qd` and
@@ -46,7 +45,6 @@ class StateRows(NamedTuple):
         q_window, qd_window: Last state of the window.
         by_velocity: Displacement in the window, integrated from velocities.
         gap: Displacement in the window from positions, minus `by_velocity`.
-        largest_gap: Largest allowed absolute `gap`.
     """
 
     q: FloatArray
@@ -96,7 +94,7 @@ def displacement(before: float, after: float, wrapped: int) -> float:
 def compare_states(
     rows: StateRows, known: int, made: int, dt: float, duration: float, jump: float
 ) -> int:
-    """Compare a state with bounds and with the previous state.
+    """Compare a state with bounds and with the previous state, if one is `known`.
 
     Returns the sum of NOT_FINITE (1), OUTSIDE (2, beyond the bounds), FAR (4,
     displacement beyond `jump` [rad | m], or a raw change of a wrapped joint by more
@@ -104,10 +102,9 @@ def compare_states(
     `mismatch`), each if it applies to any joint. If `made`, velocities are computed
     from positions: the displacement is compared with the previous velocity.
 
-    With a previous state (`known`) it writes rows.change, the displacement, and
-    rows.rate: of change / duration and the velocity the one of smaller size, 0 if their
-    signs differ. Without one, FAR and APART are not tested. dt is the measured time
-    between the states [s], `duration` the same, but at least the mean period, above 0.
+    Without a previous state there is no FAR and APART; with one it writes rows.change,
+    the displacement, and rows.rate: of change / duration and the velocity the smaller
+    one, 0 if their signs differ. `duration` is dt [s], but at least the mean period.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -140,9 +137,8 @@ def compare_states(
 def add_to_window(rows: StateRows, first: int, half: float) -> int:
     """Add a state to the window; return 1 if a gap exceeds largest_gap or is NaN.
 
-    Writes by_velocity, gap, q_window and qd_window of `rows` in either case. Sums
-    restart at 0 for the `first` state. `half` is half the time since the last state of
-    the window [s].
+    Writes by_velocity, gap, q_window and qd_window of `rows`. Sums restart at 0 for the
+    `first` state; `half` is half the time since the last one [s].
     """
     beyond = 0
     for k in range(len(rows.q)):
@@ -201,8 +197,8 @@ class StateCheck:
 
     Attributes:
         made: Whether velocities are computed from positions.
-        low, high: Bounds of positions, (n,), infinite where none is checked [rad | m].
-        fastest: Bounds of speeds, (n,), infinite where none is checked [rad/s | m/s].
+        low, high, fastest: Bounds of positions [rad | m] and speeds, (n,), infinite
+            where none is checked.
         mismatch: Largest difference between velocities and positions' rates, (n,).
         untested: Sentences on joints whose positions or velocities cannot be checked.
     """
@@ -321,13 +317,9 @@ class LongMotion:
     A source that repeats positions with a velocity, or velocities of another robot,
     cause only a small difference in each step. Once the difference exceeds
     velocity_mismatch times 0.05 s, states are refused until both agree for a whole
-    window.
-
-    Attributes:
-        window: Length of the window [s].
-        gap: Time between two states above which a new window begins [s].
-        doubt: Last disagreement: joint index, displacement by positions, displacement
-            by velocities, duration [s].
+    `window` [s]; a new one begins where states are more than `gap` [s] apart. `doubt`
+    is the last disagreement: joint index, displacement by positions, by velocities,
+    duration [s].
     """
 
     def __init__(

@@ -30,8 +30,7 @@ class MergedState(NamedTuple):
 class Sources:
     """Counts the probable publishers of a topic by the joint names of their states.
 
-    A gripper beside an arm publishes states with none of the arm's `joints`: it is not
-    a second robot.
+    A gripper beside an arm, whose states have none of `joints`, is no second robot.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -41,9 +40,8 @@ class Sources:
     def sort(self, t: float, names: tuple[str, ...]) -> str:
         """Return how many controlled joints a state has: NONE, PART or WHOLE.
 
-        Other joints do not count. The names are stored with t, the time of receipt [s],
-        for `recent`; a new set of names beyond MOST (32) first removes all earlier
-        ones.
+        Names are stored with the time of receipt t [s] for `recent`; a new set beyond
+        MOST (32) first removes all earlier ones.
         """
         known = self._seen.get(names)
         share = known[0] if known else self._share(names)
@@ -81,9 +79,8 @@ class PartMerger:
     """Merges states of some joints into states of all joints, in the order of `joints`.
 
     A merged state is complete when each joint has come since the last one: no part is
-    used twice, and when a publisher dies nothing is merged any more. Time stamps and
-    times of receipt of its parts differ by less than `spread` [s]; an older part is
-    dropped.
+    used twice, and when a publisher dies nothing is merged any more. Parts whose stamps
+    or times of receipt are older by `spread` [s] are dropped.
     """
 
     def __init__(self, joints: Sequence[str], spread: float) -> None:
@@ -107,9 +104,8 @@ class PartMerger:
     ) -> MergedState | None:
         """Add a part; return the merged state if it is complete, else None.
 
-        A newer part of a joint replaces its older one. `t` is the monotonic time of
-        receipt [s]. `fields` has the keys position, velocity and effort; each value has
-        one number per name, or is empty. Other joints are ignored.
+        A newer part of a joint replaces its older one. `fields` has the keys position,
+        velocity and effort; each value has one number per name, or is empty.
 
         A part is ignored with a ShapeError if a controlled joint is repeated, or a
         field has not one number per name. SettingError: earlier parts differ by

@@ -55,10 +55,7 @@ def check_time(t: Any, call: str, name: str = "t") -> None:
 
 
 def check_times(t: Any, stamp: Any | None, now: Any | None, clock: Any | None) -> None:
-    """Raise a SettingError unless times of Controller.update are finite numbers.
-
-    None is valid for all but t. It is called in each cycle, and takes 0.1 us.
-    """
+    """Raise a SettingError unless t, and other times but None, are finite numbers."""
     isfinite = math.isfinite
     try:
         if (
@@ -100,9 +97,9 @@ class StateAge:
     def check(self, stamp: float | None, clock: float | None) -> None:
         """Raise a StateError if a state's age is above `longest`, or below -longest.
 
-        Without a stamp, which sets `unstamped`, or without the present time of the same
-        `clock` nothing is checked. From the tenth refusal in a row on, if all ages are
-        within 0.05 s, the message says that the clocks differ.
+        Without `stamp` (`unstamped`) or `clock` nothing is checked. From the tenth
+        refusal in a row on, with all ages within 0.05 s, the message says that clocks
+        differ.
         """
         if stamp is None:
             self.unstamped = True
@@ -130,11 +127,7 @@ class StateAge:
 def check_sample(
     joints: Sequence[str], q: np.ndarray, qd: np.ndarray, counters: Counter
 ) -> None:
-    """Raise a ShapeError or NonFiniteError unless q and qd are (n,) and finite.
-
-    `counters` is updated before: "position of wrong size", "position not finite", or
-    the same with velocity.
-    """
+    """Refuse a state that is not (n,) or not finite, and count it in `counters`."""
     n = len(joints)
     for name, x in (("position", q), ("velocity", qd)):
         if x.shape != (n,):

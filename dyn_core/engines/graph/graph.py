@@ -44,10 +44,7 @@ class Node(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A condition (index of its node) that must hold, and the error where it does not.
-
-    The error names `item`, a joint, row or quantity.
-    """
+    """A condition (its node) that must hold, and the error, which names `item`."""
 
     condition: int
     error: type[RequireError]
@@ -59,8 +56,7 @@ class Region:
     """Body and condition of a loop of at most `max` rounds.
 
     Inputs of both Graphs are the `width` state values, then the values from outside of
-    the loop that either of them uses; outputs are the next state, or whether to
-    continue.
+    the loop that either of them uses.
     """
 
     width: int
@@ -265,10 +261,7 @@ class Graph:
 
 
 def first_failure(status: Any, holds: Any, number: int) -> Any:
-    """Return the status, with `number` where it is 0 and the requirement does not hold.
-
-    `holds` is a bool, or a column of bools (rows,); floats raise TypeError.
-    """
+    """Return the status, with `number` where it is 0 and `holds` is False."""
     if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
         return np.where((np.asarray(status) == 0) & ~np.asarray(holds), number, status)
     return number if status == 0 and not holds else status
@@ -301,8 +294,7 @@ def _evaluate(
 def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
     """Return the entries of a product of matrices, row by row, as floats or columns.
 
-    Operands are the entries of A, of B and, if shape.onto, of C, each row by row;
-    floats or columns (rows,).
+    Operands are the entries of A, of B and, if shape.onto, of C, each row by row.
     """
     a, b, c = shape.split(operands)
     return unrolled_product(a, b, c, shape)

@@ -29,8 +29,7 @@ Runner = Callable[[Sequence[Any]], tuple[list[Any], Any]]
 def compile_graph(graph: Graph, columns: bool) -> Runner:
     """Return a function equal to `graph.run`, on floats or on columns of a batch.
 
-    With columns, NumPy's floating-point warnings are off during a call. A RowError of a
-    called Program passes through.
+    With columns, NumPy's floating-point warnings are off during a call.
     """
     templates = _ON_COLUMNS if columns else _ON_FLOATS
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}

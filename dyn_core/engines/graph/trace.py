@@ -93,9 +93,7 @@ def _record(op: str, a: Symbol, b: Any) -> Any:
 class Tracer:
     """Traces one Graph, and the Graphs of the loops in it.
 
-    `outer` is the Tracer of the Graph around a loop. With `folding`, rules simplify
-    operations, and equal nodes are shared. `requires`: require() is allowed; not in the
-    condition of a loop.
+    `outer` is the Tracer around a loop; `requires` is False in a loop's condition.
     """
 
     def __init__(
@@ -118,11 +116,8 @@ class Tracer:
         product the list or tuple of these; None for require. Operands of loop: state,
         body, condition, maximum of rounds; of call: Program, flat inputs; of product:
         entries of A, of B, of C, shape; of require: condition, class of the error,
-        item.
-
-        TraceError: an operand is not a number or is a Symbol of another trace, require
-        is in the condition of a loop, or a loop's body returns a wrong number of
-        values.
+        item. TraceError: an operand is no number or of another trace, require is in the
+        condition of a loop, or a loop's body returns a wrong number of values.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -305,9 +300,8 @@ class Tracer:
     def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
         """Record and return the number of the requirement of a loop that failed first.
 
-        It is counted from 1, and 0.0 if none failed in this or an earlier round. The
-        number before this round is an input of the body's Graph, with the provisional
-        index -1.
+        It counts from 1; 0.0 if none failed in this or an earlier round. The number
+        before this round is an input of the body's Graph, provisionally index -1.
         """
         node, const = self.builder.node, self.builder.const
         none = this = const(0.0)
@@ -348,8 +342,7 @@ def trace(
 ) -> Graph:
     """Return the Graph of a function from a list of `width` Symbols to a flat list.
 
-    With `folding`, rules simplify operations, equal nodes are shared, and unused nodes
-    are removed. The message of a TraceError names file and line.
+    With `folding`, rules simplify operations, equal nodes are shared, others removed.
     """
     with seldom_collected():
         tracer = Tracer(width, folding=folding)

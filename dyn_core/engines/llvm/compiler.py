@@ -50,7 +50,6 @@ def compile_ir(ir: str, passes: int = 0) -> bytes:
 
     `passes` is the level of LLVM's optimisation passes, 1 or 2, with its code generator
     at level 2; 0: no passes, and level 1, which is enough for traced code.
-    CompileError: LLVM refuses the IR.
     """
     import llvmlite.binding as llvm
 
@@ -148,10 +147,7 @@ def _object_code(target: Any, module: Any) -> bytes:
 
 
 def code_size(code: bytes) -> int:
-    """Return the number of bytes of instructions and constants in object code.
-
-    The rest, about a quarter, is symbols and relocations for the loader.
-    """
+    """Return the number of bytes of instructions and constants in object code."""
     import llvmlite.binding as llvm
 
     loaded = 0
@@ -164,10 +160,7 @@ def code_size(code: bytes) -> int:
 
 
 def assembly(ir: str) -> str:
-    """Return the assembly text of a module for this machine, for reading.
-
-    It is as from compile_ir without `passes`. RuntimeError: LLVM refuses the IR.
-    """
+    """Return the assembly text of the code of compile_ir(ir), for reading."""
     import llvmlite.binding as llvm
 
     host = host_machine.machine()
@@ -178,8 +171,7 @@ def assembly(ir: str) -> str:
 class Loaded:
     """Object codes in memory; their functions are valid while this object exists.
 
-    They are loaded in this order, and together contain every function that they call,
-    except for functions of the process.
+    Together they contain every function that they call, but those of the process.
     """
 
     def __init__(self, *codes: bytes) -> None:

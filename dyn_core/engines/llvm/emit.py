@@ -82,8 +82,7 @@ class _State:
 class LoopCalls:
     """Writes functions for the loops of a Schedule, and returns their calls.
 
-    `base` is the scratch memory of its slots. `writer` returns a FunctionWriter whose
-    outputs go to a Place; `copies` is ProductCalls.copies.
+    `base` is the scratch memory of its slots; outputs of `writer` go to a Place.
     """
 
     emitter: Any
@@ -96,8 +95,7 @@ class LoopCalls:
         """Write a loop and return its calls: store operands, run it, copy items.
 
         The scratch memory grows. Items that are entries of products are copied into
-        those arrays. The slots of all items in the Schedule are set to the loop's
-        state. Operands of `step` are the initial state, then captured values.
+        those arrays. Slots of all items in the Schedule become the loop's state.
         """
         region, which, _ = step.data
         emitter, schedule = self.emitter, self.schedule
@@ -323,8 +321,6 @@ class Emitter:
         top: Number of scratch slots in use; slot 0 is the status.
         steps: Number of operations written; operations in a loop count once.
         zeros: Slots that are read as zeros and never written.
-        last: Instructions of the last function written.
-        functions: Name and lanes of each mathematical function that is called.
     """
 
     def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
@@ -347,8 +343,7 @@ class Emitter:
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
 
-        `ir`, `top`, `zeros`, `steps` and `functions` grow. ValueError: an operation has
-        no machine form.
+        ValueError: an operation has no machine form.
         """
         readable = isinstance(outputs, (Ports, BehindPointer))
         joined = outputs.joined if readable else None

@@ -52,8 +52,7 @@ def kind(name: str, width: int) -> str:
 def rounded_constant(x: float, single: bool) -> float:
     """Return a constant as used in code; `single`: rounded to float32, not to zero.
 
-    Tiny ones become the smallest normal number with their sign, too large ones
-    infinity.
+    Tiny ones become the smallest normal number with sign, too large ones infinity.
     """
     if not single or x == 0.0 or x != x:
         return x
@@ -66,8 +65,7 @@ def rounded_constant(x: float, single: bool) -> float:
 def constant(x: Any, name: str, width: int) -> str:
     """Return an LLVM constant of a kind (real, whole, truth), the same in every lane.
 
-    A real is rounded to float32 for Lanes (tiny ones but 0 to 2**-126 with their sign),
-    a whole number is truncated.
+    A real is a rounded_constant; a whole number is truncated.
     """
     one = lanes_like(width, 1)
     if name == "real":
@@ -251,8 +249,7 @@ class Value:
     def compare(self, how: str, other: Any) -> Value:
         """Return a condition of two values of a kind; whole numbers are signed.
 
-        `how` is lt, le, gt, ge, eq (all false for NaN) or ne (true for NaN); of two
-        conditions, eq or ne.
+        `how`: lt, le, gt, ge, eq (false for NaN), ne (true); of conditions eq or ne.
         """
         other = self.instructions.lift(other, self.kind)
         if self.kind == "real":

@@ -50,8 +50,7 @@ _LOADING = Lock()
 def compile_pieces(ir: str) -> list[bytes]:
     """Return the object codes of a module, in the order in which they must be loaded.
 
-    In the IR called functions come before their callers. Its pieces (see `split`) are
-    compiled in parallel, on at most as many threads as a batch has.
+    Called functions come before callers. Pieces (`split`) are compiled in parallel.
     """
     return compiler.compile_all(split(ir))
 
@@ -109,11 +108,8 @@ def _name(definition: str) -> str:
 class Variant:
     """Callable form of a Graph for one state or for rows, see kernel_ir.py.
 
-    Attributes:
-        call: By name, the functions as ctypes, which release the GIL.
-        scratch: Bytes of scratch memory of a call.
-        steps: Operations of a row; operations in a loop count once.
-        rounds: Maximum number of executions of an operation in nested loops.
+    `call` has the functions as ctypes, which release the GIL. `scratch` is in bytes.
+    `steps` are a row's operations, those in loops once, run `rounds` times at most.
     """
 
     def __init__(
@@ -133,8 +129,7 @@ class Variant:
     def memory(self) -> tuple[Any, int]:
         """Return (owner, address) of scratch memory for one thread, 64-byte aligned.
 
-        It is memory that was handed back by give_back, with its old content, or else
-        new memory of zeros after `fill`. It is valid while the owner exists.
+        It has old content, or zeros after `fill`; it is valid while the owner exists.
         """
         try:
             return self._free.pop()
@@ -176,10 +171,7 @@ class Kernel(Variant):
 
 
 def lanes(dtype: np.dtype) -> int:
-    """Return the lanes of a batch on this machine, as many as fit into a vector.
-
-    For float32 the result is of type Lanes and twice the number for float64.
-    """
+    """Return the lanes of a batch, as many as fit a vector here; Lanes for float32."""
     width = host_machine.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
 
@@ -248,10 +240,9 @@ def later(
 ) -> None:
     """Make a kernel in the background, and store it in memory and on disk.
 
-    Returns at once, but where no thread can be started only after the kernel is made,
-    here. One that is in memory or on disk by then is not compiled again. `then` is
-    called after the end with the job, on the thread that made the kernel: its `result`
-    is the kernel if its `error` is None.
+    Where no thread can be started, it is made here. One that is in memory or on disk by
+    then is not compiled again. `then` is called after the end with the job, on the
+    thread that made the kernel: its `result` is the kernel if its `error` is None.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)
@@ -260,8 +251,7 @@ def later(
 def at_hand(variant: str, name: str) -> Kernel | None:
     """Return a kernel from memory or disk; None if there is none, or a damaged one.
 
-    One from disk is stored in memory, where it stays while anything refers to it.
-    CompileError: its code cannot be loaded.
+    One from disk stays in memory while anything refers to it. CompileError: not loaded.
     """
     full = f"{variant}-{name}"
     with _LOADING:
@@ -327,10 +317,7 @@ def most_rounds(graph: Graph) -> int:
 
 
 def forget() -> None:
-    """Remove all kernels from memory; later builds load them from disk or compile.
-
-    Programs that have their kernel continue to use it.
-    """
+    """Remove all kernels from memory; Programs that have theirs continue to use it."""
     _known.clear()
 
 

@@ -44,8 +44,7 @@ _NEAR = 16  # maximum gap of slots within one memset of zeros
 class KernelIR:
     """LLVM IR of one kernel, and the names of the functions to call, see the module.
 
-    `scratch` are the bytes of scratch memory of a call, 64-byte aligned; `steps` the
-    operations of a row, those in a loop counted once.
+    `scratch` is in bytes, 64-byte aligned; `steps` counts operations in a loop once.
     """
 
     ir: str
@@ -68,8 +67,7 @@ def scalar_kernel(
 
     At most `pack` sines and cosines are computed at once; `vector` are the entries of a
     row in one vector of a matrix product; `one` is 1 for float64, Lanes(1) for float32.
-    `zeroed`: scratch memory starts as zeros; if not, the kernel sets the slots that
-    need it. ValueError: an operation has no machine form.
+    `zeroed`: scratch memory starts as zeros; else the kernel sets what needs it.
     """
     emitter = Emitter(one, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -108,8 +106,7 @@ def batch_kernel(
 ) -> KernelIR:
     """Return `batch`, `streamed` and `blocked`, kernels for at least `width` rows.
 
-    `zeroed`: scratch memory starts as zeros; if not, they set the slots that need it.
-    ValueError: an operation has no machine form.
+    `zeroed`: scratch memory starts as zeros; else they set the slots that need it.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))

@@ -56,7 +56,6 @@ class Schedule:
         outputs: By item of a product that is stored only among the outputs, the output
             to read it from.
         copies: By value, further slots: entries of matrices that it is part of.
-        size: Number of slots.
         arrays: Memory of the matrices of products, behind the other slots.
         ends: By value, the flat outputs that it is.
         conditions: By value, the first requirement that it is, counted from 1.
@@ -213,10 +212,9 @@ def fusions(
 ) -> tuple[dict[int, tuple[str, tuple[int, ...]]], set[int]]:
     """Return the multiply-adds of a Graph, and the multiplications that they absorb.
 
-    A multiplication is absorbed by an addition or subtraction if that is its only use
-    (`uses`); of two operands that are such multiplications, the second is. The dict has
-    by node (operation, operands): fma (x y + z), fms (x y - z) or fnma (z - x y) and
-    (x, y, z).
+    A multiplication is absorbed by an addition or subtraction if that is its only use;
+    of two operands that are such multiplications, the second is. The dict has by node
+    (operation, operands): fma (x y + z), fms (x y - z) or fnma (z - x y) and (x, y, z).
     """
     nodes, absorbed = graph.nodes, set()
     made: dict[int, tuple[str, tuple[int, ...]]] = {}

@@ -28,8 +28,7 @@ def gather_calls(
 ) -> list[str]:
     """Return the calls of @gather that convert `width` rows to a block.
 
-    `start`, `stride` [bytes] and `to` are registers, prefixed by `tag`; columns of
-    zeros fill the block's last group.
+    `start`, `stride` [bytes] and `to` are registers. Zeros fill the last group.
     """
     group, lines = group_of(width), []
     for k in range(width // group):
@@ -47,8 +46,7 @@ def gather_calls(
 def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str]:
     """Return the calls of @scatter that convert a block to `width` contiguous rows.
 
-    `start` (of the block) and `to` are registers, prefixed by `tag`; all columns of the
-    last group are read.
+    `start` and `to` are registers. All columns of the block's last group are read.
     """
     group, size, lines = group_of(width), real_size(width), []
     for k in range(width // group):

@@ -84,9 +84,8 @@ class LongTasks:
     def result(self, name: str, task: Callable[[], Result]) -> Result:
         """Wait for a task and return its result; any exception of the task is raised.
 
-        The task is run now, on a new thread or here if none can be started, unless one
-        of this name is in progress; then the result is that of the one in progress. Of
-        one that `later` queued, the queued task is run now.
+        It is run now, on a new thread or here if none can be started, unless one of
+        this name is in progress, whose result is returned, or queued, which is run now.
         """
         job = self._jobs.setdefault(name, _Job(task))
         if not job.taken:

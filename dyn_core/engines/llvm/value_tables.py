@@ -18,10 +18,7 @@ _SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 class ValueTables:
-    """Writes the tables of one kernel: `head` has their definitions.
-
-    `sets`: memory is set to zero, so that memset must be declared.
-    """
+    """Writes the tables of one kernel, `head`; `sets`: memset must be declared."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -39,8 +36,7 @@ class ValueTables:
 
         Successive pairs between the same two arrays are one call. Its table, in which
         the last pair is repeated up to a multiple of four, is added to `head`; the
-        function itself is in `definitions`, which the module needs, too. No value is
-        both read and written.
+        module needs `definitions`, too. No value is both read and written.
         """
         for _, group in groupby(
             pairs, key=lambda pair: (start.part(pair[0]), to.part(pair[1]))
@@ -59,11 +55,10 @@ class ValueTables:
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
     ) -> bool:
-        """Write memsets of whole arrays that contain zeros, from 2000 of these on.
+        """Write memsets of whole arrays, for at least 2000 zeros; return whether any.
 
-        All `count` values of these arrays become zero, so `code` must run before all
-        other functions that store to `to`. Returns, and notes in `sets`, whether
-        memsets were written.
+        All values of arrays with zeros become zero, so `code` must run before all
+        other functions that store to `to`. A memset sets `sets`.
         """
         if len(numbers) < MANY:
             return False
@@ -83,8 +78,7 @@ class ValueTables:
     def definitions(self) -> list[str]:
         """Return the lines of @copy_pairs(from, to, table, n); [] without tables.
 
-        The function copies n values, a multiple of four; the table has (index in from,
-        index in to) of each.
+        n is a multiple of four; the table has (index in from, index in to) of each.
         """
         if not self.head:
             return []

@@ -27,8 +27,7 @@ _DTYPES = np.dtype(np.int64), np.dtype(np.float64)
 def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
     """Return a number as a Python int, float or bool, else a ShapeError.
 
-    An int is valid for FLOAT; a bool is valid only for BOOL. An int beyond 64 bits is
-    refused for INT; one too large for FLOAT is an OverflowError.
+    FLOAT accepts an int (OverflowError: too large), INT 64 bits, BOOL alone a bool.
     """
     fits: Any = {
         INT: (int, np.integer),
@@ -112,8 +111,7 @@ def _wanted(kind: ArrayType, lanes: int) -> str:
 def refuse_overlap(arrays: list[Any], name: str) -> None:
     """Raise a ShapeError if an int array shares memory with a float array.
 
-    LLVM may assume that they do not: see the alias metadata in lanes.py. Arrays of one
-    dtype may share memory.
+    LLVM may assume that they do not, see lanes.py; arrays of one dtype may.
     """
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)

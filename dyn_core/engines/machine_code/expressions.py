@@ -35,12 +35,10 @@ class Expressions(LaneCode):
     TraceError for a construct that is not in the subset.
 
     Attributes:
-        checked: Whether indices and divisors are checked.
         lanes: Number of lanes; 0: floats are scalars.
         variables: By name, the type and the stack addresses of its components.
         assigned: Names that have a value at this point; None: unreachable code.
-        callee: Returns (LLVM name, signature) of a called Python function; set, as
-            `result`, by subclasses.
+        callee: Returns (LLVM name, signature) of a called function; by subclasses.
     """
 
     result: Type = NOTHING
@@ -102,8 +100,7 @@ class Expressions(LaneCode):
     def static(self, node: ast.expr) -> Any:
         """Return the object that a name or dotted name refers to, or MISSING.
 
-        Names are looked up in the function's module and then in builtins, attributes in
-        modules and classes; not local variables.
+        Sought are the function's module, builtins, attributes of modules and classes.
         """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
@@ -153,10 +150,7 @@ class Expressions(LaneCode):
         return value
 
     def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
-        """Return the value of an expression that must be a number of one of `kinds`.
-
-        A MASK is voted to one condition, a BOOL. An int is not converted.
-        """
+        """Return the value of an expression, a number of `kinds`; a MASK is voted."""
         value = self.value(node)
         if value.type not in (kinds or (INT, FLOAT, BOOL)):
             wanted = " or ".join(map(str, kinds)) or "a number"
@@ -164,10 +158,7 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an INT converted to FLOAT, in all lanes; a FLOAT unchanged.
-
-        Other types are not refused: their code is invalid.
-        """
+        """Return an INT as a FLOAT, in all lanes; a FLOAT unchanged; no others."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
@@ -226,8 +217,7 @@ class Expressions(LaneCode):
     def load_argument(self, kind: Type, table: str, place: int) -> TypedValue:
         """Return a value loaded from a table of arguments, from 8-byte word `place`.
 
-        A float is broadcast to all lanes. A record is not loaded: its value is the
-        address of its first word in the table.
+        A float is broadcast to all lanes; a record stays its address in the table.
         """
         first = self.new(f"getelementptr inbounds i64, ptr {table}, i64 {place}")
         if isinstance(kind, RecordType):
@@ -293,10 +283,7 @@ class Expressions(LaneCode):
         return TypedValue(item, (number,))
 
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
-        """Write a store to an element; an int is converted for a float array.
-
-        Dropped lanes are stored, too.
-        """
+        """Write a store to an element, in dropped lanes too; float arrays take ints."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         if place.type.axes:

@@ -343,12 +343,10 @@ def _in_python(
 def call_kernel(address: int, *arguments: int) -> int:
     """Call the function at `address` with three or six ints; return its int.
 
-    For the kernel of a Program it is 0, or the number (from 1 on) of the first
-    requirement that failed; for one of blocks the number of lanes that failed. Machine
-    code calls the function directly. A wrong address crashes the process. The arguments
-    are of a KernelAddress inputs, outputs and scratch; of a BlockKernel inputs,
-    outputs, status, first block, end block (exclusive), scratch; for a PythonKernel any
-    ints.
+    For the kernel of a Program (inputs, outputs, scratch) it is 0, or the number
+    (from 1 on) of the first requirement that failed; for one of blocks (inputs,
+    outputs, status, first block, end block, exclusive, scratch) the number of lanes
+    that failed. A PythonKernel has any ints. A wrong address crashes the process.
     """
     return int(_function(len(arguments))(address)(*arguments))
 

@@ -35,11 +35,10 @@ _CHOOSES = (  # nodes evaluated for both branches of a selection: none reads mem
 
 @dataclass(frozen=True)
 class TypedValue:
-    """A value in LLVM IR.
+    """A value in LLVM IR; `items` are the values of a tuple.
 
     `names` has for a number its register or constant; for an array its address and
-    dimensions; for a record its address in the table of arguments. `items` has the
-    values of a tuple. Else they are empty.
+    dimensions; for a record its address in the table of arguments.
     """
 
     type: Type
@@ -61,7 +60,6 @@ class LaneCode:
         lanes: Number of lanes; 0: floats are scalars.
         float, suffix: LLVM type of a float, and suffix of its intrinsics.
         aligned: Alignment of float loads and stores, as LLVM text.
-        block: Label of the current block.
         count: Number of registers and labels so far.
     """
 
@@ -100,10 +98,7 @@ class LaneCode:
         return self.float if kind is FLOAT else kind.llvm
 
     def parts(self, kind: Type) -> list[str]:
-        """Return the LLVM types of a value's `names`: a number, array or record.
-
-        "ptr" and one "i64" for each axis for an array; "ptr" for a record.
-        """
+        """Return the LLVM types of `names`; of an array ptr and an i64 an axis."""
         if isinstance(kind, NumberType):
             return [self.llvm(kind)]
         return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
@@ -135,26 +130,19 @@ class LaneCode:
         return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
 
     def condition(self, code: str) -> TypedValue:
-        """Append a comparison, an icmp or fcmp; return its condition.
-
-        Its type is MASK for a comparison of floats in lanes, else BOOL.
-        """
+        """Append an icmp or fcmp; return it: MASK of floats in lanes, else BOOL."""
         by_lane = self.lanes and code.startswith("fcmp")
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return one condition for all lanes: of a MASK the majority's, see `vote`.
-
-        A value of another type is returned unchanged.
-        """
+        """Return one condition for all lanes: of a MASK the majority's, see `vote`."""
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
         """Return the majority's condition, a BOOL; drop lanes with the other value.
 
         Only lanes that are alive vote. In a tie, also of no votes, the result is true.
-        `counts` is the MASK of the lanes that vote and may be dropped; the others stay
-        alive.
+        Only lanes of the MASK `counts` vote and may be dropped.
         """
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")

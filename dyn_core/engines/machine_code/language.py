@@ -100,10 +100,7 @@ def in_vectors() -> bool:
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of a CompiledFunction or wrapped marked function.
-
-    Any other object is returned unchanged.
-    """
+    """Return the function of a CompiledFunction or marked wrapper; others unchanged."""
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
     )

@@ -366,8 +366,7 @@ class TiedFunction:
 
     `alive` is one int64, (1,), with bit k for lane k: before a call set by the caller
     to the wanted lanes; after it the lanes with valid results. `kernel` is an address
-    for run_kernel, valid while this object exists, 0 where machine code is off; it
-    returns the result of the function.
+    for run_kernel, valid while this object exists, 0 where machine code is off.
     """
 
     def __init__(

@@ -72,19 +72,13 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_minimum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `minimum(a, b)` of floats: a where a < b, else b, also with NaN.
-
-    Ints are converted to floats.
-    """
+    """Write `minimum(a, b)`, as floats: a where a < b, else b, also with NaN."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, a, b)
 
 
 def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `maximum(a, b)` of floats: b where a < b, else a, also with NaN.
-
-    Ints are converted to floats.
-    """
+    """Write `maximum(a, b)`, as floats: b where a < b, else a, also with NaN."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, b, a)
 

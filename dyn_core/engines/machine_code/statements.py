@@ -45,9 +45,7 @@ Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the syntax tree of a function, with its docstring and decorators.
 
-    TraceError: it is a lambda or a closure, its source is not available, or the file
-    has it on another line, or with other bytecode, names or numbers, than when it was
-    imported.
+    TraceError: a lambda, a closure, or source that is missing or not as imported.
     """
     where, code = place_of(function), function.__code__
     if code.co_freevars or code.co_name == "<lambda>":
@@ -158,8 +156,7 @@ class StatementWriter(Operations):
     def define(self, name: str) -> str:
         """Return the LLVM definition of the function; called once.
 
-        TraceError: a construct is not in the subset, a path has no return, or see
-        source_of.
+        TraceError: not in the subset, a path without a return, or see source_of.
         """
         node = source_of(self.function)
         for x, kind in self.kind.parameters:
@@ -179,10 +176,7 @@ class StatementWriter(Operations):
     # Statements
 
     def statement(self, node: ast.stmt) -> None:
-        """Write the code of a statement; nothing is written if it is unreachable.
-
-        Of an unreachable statement only the kind is checked.
-        """
+        """Write a statement, if it is reachable; else only its kind is checked."""
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
             shown = ast.unparse(node).split("\n")[0]
@@ -191,10 +185,7 @@ class StatementWriter(Operations):
             method(node)
 
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
-        """Write an assignment to a variable; its first value determines its type.
-
-        The name is added to `assigned`. Tuples and values of another type are refused.
-        """
+        """Assign to a variable, typed by its first value; add it to `assigned`."""
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
         if name not in self.variables:

@@ -62,10 +62,9 @@ def translate(
 ) -> Modules:
     """Return the LLVM IR of a function and of all functions that it calls.
 
-    `places` of the result are the failures of the checked form, else empty. The first
-    module has the function `entry`, which Python calls; the others follow, callers
-    first. In the checked form, of indices and divisors, there is one module. `lanes`:
-    states computed at once; 0: one.
+    The first module has the function `entry`, which Python calls; the others follow,
+    callers first. The checked form, of indices and divisors, has one module, and its
+    failures in `places`. `lanes`: states computed at once; 0: one.
 
     TraceError: a construct or annotation is not in the subset, functions call each
     other recursively, or a source is not available (see source_of).

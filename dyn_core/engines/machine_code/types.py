@@ -15,10 +15,7 @@ from dyn_core.errors import TraceError
 
 @dataclass(frozen=True)
 class NumberType:
-    """A type of number.
-
-    `letter` is the format of the struct module for 8 bytes in a tuple of results.
-    """
+    """A type of number; `letter` is its 8-byte format in the struct module."""
 
     name: str
     llvm: str
@@ -104,8 +101,7 @@ def size(kind: Type) -> int:
 def of_annotation(annotation: Any, where: str) -> Type:
     """Return the type of an annotated argument or field, else raise TraceError.
 
-    The annotation is an object, not text; a number, array or record. `where` starts the
-    message: file, line, function and argument.
+    The annotation is an object, not text. `where` starts the message.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]

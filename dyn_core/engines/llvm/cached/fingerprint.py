@@ -50,11 +50,7 @@ def of_code(packages: tuple[str, ...]) -> str:
 
 
 class TracedModules(NamedTuple):
-    """The loaded modules, by name, whose code can run while a function is traced.
-
-    `wings`: the function refers to a module with a mark. Modules marked "never" are
-    left out, and without `wings` also those marked "wings".
-    """
+    """Modules by name of `traced_modules`; `wings`: `named` has a marked module."""
 
     wings: bool
     modules: dict[str, Any]

@@ -123,8 +123,7 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
 def store(key: str, note: dict[str, Any], code: bytes) -> None:
     """Write an entry KEY.obj; nothing is written if the cache is off.
 
-    If the disk refuses, one warning is given and nothing is raised. Old entries may be
-    removed, see `limit`. `note` is what `load` returns, for json.dumps.
+    If the disk refuses, there is one warning. Old entries may be removed, see `limit`.
     """
     home = folder()
     if home is None:

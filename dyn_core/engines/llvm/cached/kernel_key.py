@@ -12,8 +12,7 @@ from dyn_core.engines.llvm.kernel import Sizes
 def kernel_key(graph: bytes, sizes: Sizes, width: int) -> str:
     """Return a hex digest of all that determines the kernels for one state and a batch.
 
-    `graph` is Graph.digest, `sizes` of input and output ports; of `width` only the type
-    of the numbers counts.
+    Of the lanes `width` only the type of the numbers counts.
     """
     digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())

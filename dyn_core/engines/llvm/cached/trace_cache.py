@@ -27,11 +27,8 @@ _NEUTRAL = ("builtins", "numpy", "collections", "functools", "types")
 class GraphFacts(NamedTuple):
     """Properties of a Graph that are needed to find and call its kernels.
 
-    Attributes:
-        kernel: Key of the kernels; empty if there can be none.
-        checked: Whether the algorithm has requirements.
-        calls: Whether it calls Programs, which machine code cannot.
-        graph: Hex digest, equal on every machine; empty if it calls Programs.
+    `kernel` is their key, empty if there can be none; `graph` a hex digest, equal on
+    every machine, empty if it `calls` Programs; `checked`: it has requirements.
     """
 
     kernel: str
@@ -63,9 +60,8 @@ class _Pickler(pickle.Pickler):
 def key(function: Any, machine: str) -> str | None:
     """Return "trace-" and a digest, the name for facts of a pickled function's Graph.
 
-    `machine` is the digest of everything else that kernels depend on. None if the
-    function cannot be pickled or contains objects of other packages, so that it must be
-    traced every time.
+    `machine` is the digest of everything else that kernels depend on. None if it must
+    be traced every time: it cannot be pickled or contains objects of other packages.
     """
     content = io.BytesIO()
     pickler = _Pickler(content)
@@ -87,9 +83,6 @@ def load(name: str | None) -> GraphFacts | None:
 
 
 def store(name: str | None, facts: GraphFacts) -> None:
-    """Store facts under a name; not for None, or if the cache is off.
-
-    If the disk refuses, one warning is given.
-    """
+    """Store facts under a name, unless it is None or the cache is off."""
     if name is not None:
         kernel_cache.store(name, facts._asdict(), b"")

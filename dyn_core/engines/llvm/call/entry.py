@@ -54,9 +54,8 @@ class Descriptor:
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         """Set the field `name` to the address of a table of ports with these shapes.
 
-        The table has for each port six words of 8 bytes: number of axes, number of
-        entries, and the shape, with zeros behind it. At most four axes, which is not
-        checked: more would shift the ports behind.
+        A port has six words of 8 bytes: number of axes, number of entries, and the
+        shape, with zeros behind it. More than four axes (not checked) shift the next.
         """
         rows = []
         for shape in shapes:
@@ -69,8 +68,7 @@ class Descriptor:
     def buffer(self, name: str, size: int) -> int:
         """Set the field `name` to the address of new memory, and return the address.
 
-        The memory is `size` bytes of zeros, 64-byte aligned, and lives as long as this
-        object.
+        It is `size` bytes of zeros, 64-byte aligned, and lives as long as this object.
         """
         memory = np.zeros(size + 64, np.uint8)
         self.kept.append(memory)
@@ -276,8 +274,7 @@ def _vectorcall() -> Any:
 def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of objects and functions that the entry uses, by field.
 
-    The fields are some of entry_code.FIELDS, in lower case. An address is 0 where the
-    object or function is not available. Equal arguments give the same dict. `single`:
+    An address is 0 where there is none. Equal arguments give the same dict. `single`:
     arrays are float32, and Python floats are left to Python.
     """
     owner = result_memory.memory()

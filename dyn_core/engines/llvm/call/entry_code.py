@@ -58,8 +58,7 @@ PREPENDED = -0x8000000000000000  # PY_VECTORCALL_ARGUMENTS_OFFSET
 def fits(axes, lengths, port, place):
     """Return 1 if an array has the port's shape, with or without a batch axis; else 0.
 
-    `lengths` and `port` are addresses. On 1, the number of rows is stored at place + 8,
-    -1 for a single state.
+    On 1, the number of rows is stored at place + 8, -1 for a single state.
     """
     lead = axes - load(port + AXES)
     if lead == 0 and axes == 1 and load(lengths) == load(port + LENGTHS):
@@ -83,8 +82,7 @@ def array_struct(o, d, port, place, writable):
 
     Valid is a contiguous, aligned array of the Program's dtype and the port's shape,
     with or without a batch axis. On 1, the words at `place` are its data address and
-    number of rows, -1 for a single state; on 0 they may be changed, too. o, d and port
-    are addresses.
+    number of rows, -1 for a single state; on 0 they may be changed, too.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE) or load(o + KIND) != load(d + DESCR):
         return 0
@@ -142,11 +140,7 @@ def all_finite(tables, ports, n):
 
 
 def overlaps(begin, end, tables, ports, n, rows):
-    """Return 1 if memory from `begin` to `end` overlaps data of one of n ports, else 0.
-
-    `end` is behind the last byte; `tables` has the ports' data addresses, each with
-    `rows` rows.
-    """
+    """Return 1 if memory [begin, end) overlaps data of one of n ports, else 0."""
     k = 0
     while k < n:
         other = load(tables + 8 * k)
@@ -159,8 +153,7 @@ def overlaps(begin, end, tables, ports, n, rows):
 def leave(self, d, args, n, names):
     """Call Program.__call__ with the same arguments; return its result, 0 for an error.
 
-    `args` is the address of n positional arguments, then the values of the keywords
-    `names` (a tuple, or 0).
+    `args` has n positional arguments, then the values of the keywords `names`.
     """
     if names != 0:
         n_all = n + load(names + LENGTH)
@@ -207,9 +200,8 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
     """Fill the table from `out`; return 1, or 0 if an array does not fit or overlaps.
 
     An array may overlap neither inputs nor other outputs. `out` is an array; for
-    several outputs a tuple, or an object of RESULT_TYPE, with the arrays. Two words at
-    `place` are changed. `batch` is the number of rows, -1 for a single state; `rows`
-    the same, 1 for a single state.
+    several outputs a tuple, or an object of RESULT_TYPE. Two words at `place` are
+    changed. A single state has -1 for `batch` and 1 for `rows`.
     """
     n = load(d + N_OUT)
     if n != 1:
@@ -259,10 +251,9 @@ def new_array(d, axes, lengths, size):
 def make_outputs(d, outputs, made, values, place, batch):
     """Create the output arrays; return 1, or 0 without memory, with a Python error set.
 
-    A scalar output of a single state is computed into `values` and has no array yet: 0
-    in `made`. The mark COLD of the result memory is cleared before. On 0, arrays
-    created so far are not released. Two words at `place` are changed; `batch` is -1 for
-    a single state.
+    A scalar output of a single state (`batch` -1) is computed into `values` and has no
+    array yet, 0 in `made`. COLD of the result memory is cleared before. On 0, arrays
+    created so far are not released. Two words at `place` are changed.
     """
     lengths = room(8 * MAX_AXES + 8)
     if load(d + MEMORY) != 0:
@@ -290,13 +281,12 @@ def make_outputs(d, outputs, made, values, place, batch):
 
 
 def run_batch(d, inputs, strides, outputs, batch, out):
-    """Run a batch; return 0 on success.
+    """Run a batch, at least as many rows as lanes; return 0 on success.
 
     Any other result means that Python must run it: rows failed, with all outputs
     written, or another thread runs a batch of the Program. Numbers are not checked to
-    be finite. The GIL is released for more than HOLD_ROWS rows. `batch` is at least the
-    lanes. `out` is 0 if outputs are new arrays; the kernel STREAMED then runs if one
-    was not in the processor's cache (COLD).
+    be finite. The GIL is released for more than HOLD_ROWS rows. `out` is 0 if outputs
+    are new arrays; STREAMED then runs if one was not in the processor's cache (COLD).
     """
     if load(d + BUSY) != 0:
         return 1
@@ -320,9 +310,8 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 def run_few(d, inputs, strides, outputs, batch):
     """Run fewer rows than lanes one by one; return 0, or 1 at the first row that fails.
 
-    Outputs of the rows before it, and perhaps its own, are written then. Numbers are
-    not checked to be finite. The data addresses in the tables `inputs` and `outputs`
-    are advanced row by row.
+    Outputs up to that row may then be written. Numbers are not checked to be finite.
+    The addresses in `inputs` and `outputs` are advanced.
     """
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:
@@ -369,8 +358,8 @@ def results(d, outputs, made):
     """Return the address of the result: an array, a float, or a named tuple of these.
 
     It is a new reference and takes over those in `made`, where 0 stands for a scalar
-    and is replaced by its new float. 0 without memory, with a Python error set; the
-    objects in `made` are not released then.
+    and is replaced by its new float. 0 without memory, with a Python error: those in
+    `made` are then not released.
     """
     k = 0
     while k < load(d + N_OUT):

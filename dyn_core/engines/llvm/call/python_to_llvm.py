@@ -72,8 +72,7 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
     """Return the LLVM IR of a module's functions, and of functions imported into it.
 
     `public` are the names, separated by spaces, of functions with external linkage;
-    `names` are more constants, and replacements for names of functions. Code that is
-    not in the subset raises TypeError, KeyError, AssertionError or ValueError.
+    `names` are more constants, and replacements for names of functions.
     """
     functions = [
         (node, x.__globals__)

@@ -43,8 +43,7 @@ class _Handler(ctypes.Structure):
 class ResultMemory:
     """The memory of large results, by the machine code of result_memory_code.py.
 
-    `table` is the address of its counts, `handler` that of the capsule for
-    `set_handler`, NumPy's PyDataMem_SetHandler.
+    `table` is the address of its counts, `handler` of the capsule for `set_handler`.
     """
 
     def __init__(self, functions: compiler.Loaded, set_handler: int) -> None:
@@ -133,10 +132,7 @@ def trim() -> None:
 
 
 def took_cold() -> bool:
-    """Return whether a result was allocated in memory not in the processor's cache.
-
-    See ResultMemory.took_cold; False without result memory.
-    """
+    """Return ResultMemory.took_cold(); False without result memory."""
     owner = memory()
     return owner is not None and owner.took_cold()
 

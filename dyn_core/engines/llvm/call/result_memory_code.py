@@ -179,8 +179,7 @@ def give(table, address, n):
 def take_zeroed(table, count, n):
     """Return the address of count * n zero bytes from `take`; 0 without memory.
 
-    It replaces calloc. The product must not overflow (not checked): NumPy refuses such
-    arrays.
+    It replaces calloc. An overflow is not checked: NumPy refuses such arrays.
     """
     memory = take(table, count * n)
     if memory != 0:

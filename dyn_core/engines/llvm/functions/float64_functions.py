@@ -254,10 +254,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def declarations(widths: Sequence[int], sines: bool) -> list[str]:
-    """Return the declarations of intrinsics, and the table of far angles, each once.
+    """Return the declarations of intrinsics, with `sines` the table of far angles too.
 
-    Float32 lanes get those of as many float64 lanes too, and `sines` those of one lane,
-    and the table.
+    Float32 lanes get those of as many float64 lanes too, `sines` those of one lane.
     """
     lines = [far_angles.declaration()] if sines else []
     # Float32 functions may call float64 functions: declare both.
@@ -272,10 +271,9 @@ def symbol(name: str, width: int) -> str:
 
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
-    """Return the LLVM IR of functions (name, lanes), and of those that they call.
+    """Return the LLVM IR of different (name, lanes), and of functions that they call.
 
-    The float64 function of each float32 function, and the reduction of far angles for
-    "sincos", are included. The pairs must differ.
+    Included are the float64 functions of float32 ones, and far angles for "sincos".
     """
     sines = any(name == "sincos" for name, _ in names)
     lines = [far_angles.definition(FAR[fused])] if sines else []

@@ -113,8 +113,7 @@ def product(code, s, p):
 def scalar(inputs, outputs, s):
     """Run one state; return 0, or the number of the first requirement that failed.
 
-    Interface of the kernel `scalar`, see kernel_ir.py. All outputs are stored, after a
-    failure too.
+    Interface `scalar`, see kernel_ir.py. All outputs are stored, after a failure too.
     """
     p = load(s - 8)
     k = 0
@@ -153,12 +152,10 @@ def block(status, s, p):
 
 
 def batch(inputs, strides, outputs, status, first, last, s):
-    """Run rows of C-order arrays; return the number of rows that failed.
+    """Run at least WIDTH rows of C-order arrays; return the number of rows that failed.
 
     Interface of the kernel `batch`, see kernel_ir.py. Rows in the overlap of the last
     block are counted twice. Without requirements it is 0, and no status is written.
-    `strides` has the bytes from row to row of each input, 0 if shared; there are at
-    least WIDTH rows, before `last`.
     """
     p = load(s - 8)
     failed = 0
@@ -193,9 +190,8 @@ def batch(inputs, strides, outputs, status, first, last, s):
 def blocked(inputs, outputs, status, first, last, s):
     """Run blocks in lane order; return the number of rows that failed.
 
-    Interface of the kernel `blocked`, see kernel_ir.py. All WIDTH rows of a block
-    before `last` are run and counted. Without requirements it is 0, and no status is
-    written.
+    Interface `blocked`, see kernel_ir.py. All WIDTH rows of a block are run and
+    counted. Without requirements it is 0, and no status is written.
     """
     p = load(s - 8)
     failed = 0

@@ -48,10 +48,8 @@ class OperationTable:
 
     Attributes:
         cells: The words of the table, int32.
-        inputs, outputs: (size, first slot) of each port; the number of slots of a port
-            is a multiple of `group`.
+        inputs, outputs: (size, first slot) of each port, whose slots fill whole groups.
         constants: By its bytes, the slot of each constant.
-        size: Number of slots.
         steps: Number of operations; operations in a loop count once.
     """
 
@@ -114,8 +112,7 @@ class OperationTable:
         maximum number of rounds divided by 2^31, and the remainder; bytes from the
         first of these words to the slots for `still`, to the body, and behind the loop;
         the condition; those two slots; the body, which ends with the selection of the
-        next state in active lanes, unless there is no state. The loop changes none of
-        `operands`.
+        next state in active lanes, unless there is no state.
         """
         width = region.width
         state = [self.room(1) for _ in range(width)]
@@ -136,10 +133,7 @@ class OperationTable:
 
 
 class LoopCells(NamedTuple):
-    """A loop in a table: slots (to, from) to copy before it, words, slots of its state.
-
-    The words are without the opcode.
-    """
+    """A loop in a table: (to, from) to copy before, its words, slots of results."""
 
     copies: list[tuple[int, int]]
     cells: list[int]

@@ -30,8 +30,7 @@ _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
 class MachineOperation(NamedTuple):
     """An operation on slots, of `arity` operands.
 
-    compute(instructions, operands) appends the instructions and returns a list of
-    `results` results.
+    compute(instructions, operands) appends to the first; it returns `results` results.
     """
 
     arity: int

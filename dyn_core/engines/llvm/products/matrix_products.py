@@ -70,8 +70,7 @@ end:
 class Scaling(NamedTuple):
     """Parameters of a function that scales a row; `negative` changes the sign.
 
-    `onto`: the product is added to the row c. `rest`: entries of the last vector beyond
-    the row.
+    `onto`: it is added to the row c. `rest`: entries of the last vector beyond the row.
     """
 
     negative: bool
@@ -88,8 +87,7 @@ class ScaledRows:
     """Writes functions NAME(ptr a, ptr b, ptr c, ptr to, i64 vectors) of one kernel.
 
     They multiply the row b by the number a, see the module; c is read only with `onto`.
-    `lanes` are the entries of a vector, `wanted` the parameters of the functions whose
-    names were returned so far.
+    `wanted` are the parameters of the functions whose names were returned so far.
     """
 
     def __init__(self, width: int, lanes: int, fused: bool) -> None:
@@ -210,8 +208,7 @@ class ScaledRows:
 class Tile(NamedTuple):
     """Parameters of a function that multiplies a tile of the result; see Scaling.
 
-    `vectors` are those in each row. `rest` entries beyond the matrix in the last vector
-    of a row are neither read nor written.
+    `rest` entries beyond the matrix in a row's last vector are not read nor written.
     """
 
     rows: int

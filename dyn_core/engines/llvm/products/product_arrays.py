@@ -61,14 +61,11 @@ class ProductArrays:
     they cannot be read again; `joined` returns whether two outputs are in one array.
 
     Attributes:
-        places: By product's node, its arrays.
+        places, results: By product's node, its arrays, and the array of its result.
         stores: By value, the slots of arrays that it must be stored in when computed.
         leaves: (constant or input, slot) that must be stored before the products.
-        zeros: Slots of zeros; scratch memory starts as zeros and they are never
-            written.
-        results: By product's node, the array of its result.
+        zeros: Slots of zeros, in scratch memory from its start and never written.
         allotted: (first slot, size) of each array that is not a part of another.
-        end: First slot behind all arrays.
     """
 
     graph: Graph

@@ -33,8 +33,7 @@ class ProductCalls:
     """Writes functions for the products of a Schedule, and returns their calls.
 
     `inputs` are its flat inputs, `base` the scratch memory of its slots. `function`
-    writes a function from name prefix and code, and returns its call; `writer` returns
-    a FunctionWriter whose outputs go to a Place.
+    writes a function from name prefix and code, and returns its call.
     """
 
     products: Products
@@ -123,11 +122,7 @@ class ProductCalls:
     def copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
-        """Write functions that copy values between memories; return their calls.
-
-        Each copies at most 100 runs, see `_runs`. Pairs are indices in `source` and
-        `to`.
-        """
+        """Write functions that copy at most 100 runs of values; return their calls."""
         runs, calls = _runs(pairs, source, to), []
         for first in range(0, len(runs), COPIES):
             code = self._code()

@@ -34,10 +34,7 @@ class StraightProducts:
         self._known: dict[tuple[object, ...], str] = {}
 
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
-        """Return the name "@straight..." of a function, written at its first use.
-
-        Of `places` only the distances of their entries count.
-        """
+        """Return the function's name for the distances of `places`; write it once."""
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
         key = (shape, a.by_row, a.by_column, b.by_row, c.by_row, to.by_row)
         name = self._known.get(key)
@@ -130,10 +127,7 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return LLVM text right of "=" that loads a vector without its last entries.
-
-    These, `without` many, are zero in the vector.
-    """
+    """Return LLVM text right of "=" that loads a vector, its last entries as zeros."""
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"load {of}, ptr {pointer}, align {size}"
