@@ -25,14 +25,9 @@ class Observer(Protocol):
     ) -> str | None:
         """Return the reason why the robot has to stop (on_violation), or None.
 
-        Any text, also an empty one, is a reason. The stop replaces the effort of the
-        same cycle. An exception stops the robot, too.
-
-        Args:
-            t: Time of the state on the clock of trajectories [s].
-            q, qd: Checked joint position and velocity, (nv,); must not be changed.
-            tau: Effort that is about to be sent, (nv,); it acts until the next one
-                [N·m | N].
+        Any text, also an empty one, is a reason, and so is an exception. The stop
+        replaces the effort of the same cycle. `t` is on the clock of trajectories [s];
+        q and qd must not be changed; tau [N·m | N] is about to be sent.
         """
         ...
 
@@ -44,11 +39,7 @@ def fault_seen(
     qd: np.ndarray,
     tau: np.ndarray,
 ) -> str | None:
-    """Return the first reason to stop among the observers, or None.
-
-    All observers are called with t, q, qd and tau, see Observer.observe. An exception
-    counts as a reason.
-    """
+    """Call all observers; return the first reason (or exception) to stop, or None."""
     reasons = []
     for observer in observers:
         try:

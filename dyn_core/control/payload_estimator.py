@@ -115,19 +115,8 @@ class SensedLink:
     """The links that a force-torque sensor carries, as a floating robot.
 
     Gravity and the sensor move it. The sensor's wrench on its link is minus the reading
-    (see simulation.contacts.WrenchSensor), so a constant offset counts as payload.
-
-    Attributes:
-        model: Floating robot; its one joint is between world and the sensor's link.
-
-    Args:
-        robot: Robot without the payload.
-        link: Link of the sensor.
-        engine: Engine of the Programs.
-
-    Raises:
-        ModelError: The robot has no such link.
-        UnsupportedError: No joint moves the link, or one moves behind it.
+    (see simulation.contacts.WrenchSensor), so a constant offset counts as payload. The
+    one joint of `model` is between world and the sensor's link.
     """
 
     def __init__(self, robot: Model, link: str, engine: str | None) -> None:
@@ -161,13 +150,8 @@ class SensedLink:
         """Return position (7,) and velocity (6,) of the link, and its deviations (6,).
 
         The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
-        is [angular; linear] in the link's axes [rad/s; m/s]; its deviations are at
-        least 1e-6. ShapeError for q or qd of another shape.
-
-        Args:
-            q, qd: State of the robot, (nq,), (nv,).
-            noise: Standard deviations of qd, (nv,).
-            time: Time of driven joints [s], if there are some.
+        is [angular; linear] in the link's axes [rad/s; m/s]; its deviations, from those
+        of qd (`noise`), are at least 1e-6.
         """
         T, J = self._poses(q, *time)[..., 0, :, :], self._jacobian(q, *time)
         position = np.concatenate([T[..., :3, 3], quaternion(T[..., :3, :3])], axis=-1)

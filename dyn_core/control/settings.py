@@ -38,56 +38,36 @@ class ControllerSettings:
     """Settings of a controller.
 
     Attributes:
-        model: Robot.
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
-        mode: Name of a mode: computed_torque, impedance, gravity, or another one that a
-            plugin offers (hook dyn_control_modes).
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
-            default one.
+        mode: computed_torque, impedance, gravity, or one that a plugin offers.
+        inverse_dynamics: Its solver, by name or as object; auto: the default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi), and whose trajectories and
             targets are shifted by whole turns to the short way; None for the continuous
             joints. Joints with position limits are refused, as are those with followers
             that a whole turn moves elsewhere.
         rules: Rules for late, invalid or large data.
-        engine: Engine of the Programs.
-        counters: Number of refused or limited events, by name.
         bounds: Envelope of every effort; None for the effort limits alone.
         state_bounds: Bounds of plausible joint states; None accepts all finite states.
-        effort_slew: Largest rate of change of the effort: one number, one number a
-            joint, or a mapping from joint name; None: the effort limit in 0.05 s
-            [N·m/s | N/s].
-        shadow: A second solver that computes each torque again; None if absent.
-        collision: Thresholds of collision detection; None: external efforts are not
-            estimated.
+        effort_slew: Largest rate of change of the effort, one number, one a joint, or
+            by joint name; None: the effort limit in 0.05 s [N·m/s | N/s].
+        shadow: A second solver that computes each torque again.
+        collision: Thresholds of detection; None: external efforts are not estimated.
         ki: Integral gain, before the inertia as kp [1/s³]; in mode impedance a gain of
             the effort [N·m/(rad s) | N/(m s)].
         integral_limit: Largest absolute value of the integral term [rad/s² | m/s²], in
             mode impedance [N·m | N].
         feed_forward: Whether the effort of a trajectory is added to the law's effort.
-        robot_compensates_gravity: Whether the robot compensates its weight itself; the
-            efforts then do not contain it.
+        robot_compensates_gravity: Whether it does so; efforts then exclude its weight.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
-        observers: Objects that receive each state with its effort, and may stop the
-            robot (control.observers).
-        listeners: Functions called with the outcome of each trajectory
-            (control.observers).
+        observers: Receive each state with its effort, and may stop the robot.
+        listeners: Functions called with the outcome of each trajectory.
         law_solver: Solver of the mode's own problem, by name or as object, for a mode
             whose law is chosen itself; auto: the one of the mode, and alone valid in
             other modes.
         parameters: Values of the mode's parameters by name; without one, its default.
-        control_mode: The mode.
-        carried: Payload at payload_link, set by `attach`.
-        limit: Checked effort limits, (nv,) [N·m | N].
-        slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
-        integral: Integral of the tracking error with gain ki.
-
-    Raises:
-        SettingError: A setting is invalid or of another type, or a joint has several
-            coordinates.
-        ModelError: The model has no link payload_link.
-        SolverNotFound, SignatureError: inverse_dynamics is no solver of this problem.
+        limit, slew: Checked effort_limits and effort_slew, (nv,).
     """
 
     model: Model
@@ -176,13 +156,7 @@ class ControllerSettings:
     def read_parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all parameters of the mode by name, checked.
 
-        Lists of numbers become arrays.
-
-        Args:
-            values: Values by name; a parameter that is missing has its default.
-
-        Raises:
-            SettingError: A name is unknown, or a value is not valid.
+        A missing one has its default; lists of numbers become arrays.
         """
         fields = {field.name: field for field in self.control_mode.parameters}
         for name in values:
@@ -203,30 +177,21 @@ class ControllerSettings:
 
         While the controller has a state, the payload is blended in over the rule
         blend_time; before the first state and after a reset it counts in full at once.
-
-        Raises:
-            SettingError: It is no Payload, there is no payload_link, or, in a
-                Controller, its weight exceeds the effort limits, see
-                Laws.check_payload; the previous payload remains.
+        SettingError, with the previous payload unchanged: it is no Payload, there is no
+        payload_link, or, in a Controller, its weight exceeds the effort limits.
         """
         self.check_payload(payload)
         driving = self._last_state() is not None
         self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError for no Payload, or if there is no payload_link.
-
-        None passes in any case.
-        """
+        """Raise a SettingError for no Payload, or no payload_link; None passes."""
         self.carried.check(payload)
 
     def check_sampling(
         self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray, present: Any = None
     ) -> None:
-        """Raise a SettingError if sampling makes gains unstable; here never.
-
-        A subclass that knows the period of the states overrides it: see its arguments.
-        """
+        """Raise a SettingError if sampling makes gains unstable; here it never does."""
 
     def _last_state(self) -> np.ndarray | None:
         """Return the position of the last state, (nv,); here None."""
@@ -235,17 +200,11 @@ class ControllerSettings:
     def set_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
     ) -> None:
-        """Set the gains; None leaves ki or integral_limit unchanged.
+        """Set the gains, one number or one a joint; None leaves ki or integral_limit.
 
-        The present integral is retained, within the new limit.
-
-        Args:
-            kp, kd, ki, integral_limit: One number, or one number a joint; units as in
-                the class.
-
-        Raises:
-            SettingError: A gain is invalid or beyond its stability bound, and further
-                than now, or ki has no integral_limit; no gain is then changed.
+        Units are as in the class. The present integral is retained, within the new
+        limit. SettingError, with no gain changed: a gain is invalid or beyond its
+        stability bound, and further than now, or ki has no integral_limit.
         """
         gains, integral = self.check_gains(kp, kd, ki, integral_limit)
         before = getattr(self, "integral", None)
@@ -258,19 +217,10 @@ class ControllerSettings:
     def check_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
     ) -> tuple[list[np.ndarray], Integral]:
-        """Return checked gains and their integral, without setting them.
+        """Return four checked gains, (nv,) each, and an Integral at zero; set nothing.
 
-        Args:
-            kp, kd: One number, or one number a joint.
-            ki, integral_limit: The same; None: the present value.
-
-        Returns:
-            The four gains, (nv,) each, and an Integral at zero.
-
-        Raises:
-            SettingError: A gain is negative, not finite, beyond its stability bound at
-                the measured period of the states (control.gain_limits) and further than
-                now, or ki has no integral_limit.
+        Each is one number or one a joint; None is the present ki or integral_limit.
+        SettingError as of set_gains, by bounds at the measured period of the states.
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki

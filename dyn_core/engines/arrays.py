@@ -17,20 +17,9 @@ def as_array(
 ) -> np.ndarray:
     """Return an input as an array of shape port.shape, or (rows, *port.shape).
 
-    Nothing is copied if `value` already is an array of this dtype.
-
-    Args:
-        port: Sized Port.
-        value: Number, nested list or array of bools, ints, floats or complex numbers.
-        dtype: Data type of the result; complex values keep their type.
-        model: System of the Program; of a robot the labels of a table are compared with
-            its joints.
-
-    Raises:
-        ShapeError: The value has masked entries, is ragged, not numeric or of another
-            shape, is a tensor of JAX, PyTorch or CasADi that NumPy cannot convert, or a
-            table of pandas that has the joints in another order. Other errors of
-            np.asarray than ValueError pass through.
+    Nothing is copied if `value` already is an array of this dtype; complex values keep
+    their type. ShapeError: masked entries, a ragged, not numeric or wrong shape, a
+    tensor that NumPy cannot convert, a table with the joints in another order.
     """
     if type(value) is not np.ndarray:
         _check_labels(port, value, model)
@@ -81,14 +70,7 @@ def _bridge_of(value: Any) -> str | None:
 
 
 def check_out(port: Port, shape: tuple[int, ...], target: Any, dtype: np.dtype) -> None:
-    """Raise ShapeError unless `target` is a writeable array of this shape and dtype.
-
-    Args:
-        port: Port of the output, for the message.
-        shape: Required shape; for a batch with the batch axis.
-        target: Array that the caller gave as `out`.
-        dtype: Required dtype.
-    """
+    """Raise ShapeError unless `target` is a writeable array of this shape and dtype."""
     wanted = f"a writeable {dtype} array of shape {shape}"
     if not isinstance(target, np.ndarray):
         raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
@@ -108,20 +90,9 @@ def check_finite(
 ) -> None:
     """Raise NonFiniteError for the first array that contains NaN or infinity.
 
-    States and rows whose status is not 0 are not checked. The machine code that serves
-    calls has the same rule (python_to_llvm.py).
-
-    Args:
-        model: System of the Program. For a robot's position, velocity or joint force of
-            one state, the message names the joint.
-        arrays, ports: Arrays and their Ports; each array has the Port's shape, with or
-            without a batch axis in front.
-        what: Noun for the message: input or result.
-        state: Status of the state, or of each row, (rows,); 0: every row is checked.
-
-    Raises:
-        NonFiniteError: Its `name` is the Port, its `rows` the rows of that array with
-            NaN or infinity; None for an array without batch axis.
+    Its `name` is the Port, its `rows` those with NaN or infinity, None without batch
+    axis. Rows whose status (`state`) is not 0 are not checked. The machine code that
+    serves calls has the same rule (python_to_llvm.py).
     """
     for port, array in zip(ports, arrays, strict=True):
         good = np.isfinite(array)

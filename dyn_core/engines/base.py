@@ -48,13 +48,7 @@ Out = TypeVar("Out")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Arguments of the build of a Program, sufficient to build it again elsewhere.
-
-    Attributes:
-        solver: Solver whose `build` returned the Program.
-        model: Robot or other System.
-        choices: All keyword arguments of build: options and slots.
-    """
+    """Solver, model and `choices` (options, slots), to build a Program elsewhere."""
 
     solver: SolverDescription
     model: Model

@@ -59,12 +59,7 @@ class QuickTier:
     """Runs one Program by the interpreter while its kernels are compiled.
 
     `variant` starts the compilation in the background. A finished kernel goes to the
-    Program; if compilation fails, there is a warning, and the interpreter stays.
-
-    Args:
-        program: NativeProgram that owns this object; referenced weakly.
-        facts: Properties of its Graph.
-        sizes: Sizes of its Ports.
+    Program, referenced weakly; if compilation fails, there is a warning, and it stays.
     """
 
     def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
@@ -77,18 +72,9 @@ class QuickTier:
         """Return the interpreter's form of a kernel that is compiled in the background.
 
         The first call passes that form to the Program's `adopt` and starts the
-        compiler; the finished kernel is passed to `adopt` later.
-
-        Args:
-            name: scalar or batch.
-
-        Returns:
-            Interpreted variant; None, without any effect, if the kernel is in memory or
-            on disk, if it is small enough to be compiled at once (4000 nodes), or if
-            the Program is gone or has dtype float32, which the interpreter lacks.
-
-        Raises:
-            CompileError: The kernel on disk cannot be loaded.
+        compiler; the finished kernel follows. None, without any effect, if the kernel
+        is in memory or on disk, if it is small enough to be compiled at once
+        (4000 nodes), or if the Program is gone or has dtype float32.
         """
         with self._lock:
             return self._variant(name)
@@ -143,13 +129,7 @@ def graph_size(graph: Graph) -> int:
 
 
 class BlockCalls:
-    """Methods of a NativeProgram for data in blocks (blocks, size, lanes).
-
-    Attributes:
-        inputs, outputs: Ports with their sizes.
-        lanes: States that one instruction computes in a batch.
-        dtype: Data type of the numbers.
-    """
+    """Methods of a NativeProgram for data in blocks (blocks, size, lanes)."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -163,15 +143,8 @@ class BlockCalls:
         """Return a batch of a Port as C-contiguous blocks: (blocks, size, lanes).
 
         Entry [b, k, j] is flat entry k of row b * lanes + j, in the Program's dtype.
-        The result may share the memory of `array`.
-
-        Args:
-            array: Batch (rows, ...) of the Port, `rows` a multiple of `lanes`; of its
-                shape only the size counts: ValueError if no multiple of the Port's.
-            name: Name of an input or output; others raise KeyError.
-
-        Raises:
-            ShapeError: The number of rows is not a multiple of `lanes`.
+        The result may share the memory of `array`, of whose shape only the size counts.
+        ShapeError: the number of rows is not a multiple of `lanes`.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.asarray(array, self.dtype).reshape(-1, port.size)
@@ -184,34 +157,19 @@ class BlockCalls:
     def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
         """Return the batch (blocks * lanes, ...) of a Port, as given to `to_blocks`.
 
-        Args:
-            blocks: Array (blocks, size, lanes), not checked; the result may share it.
-            name: Name of an input or output; others raise KeyError.
+        The result may share `blocks`, (blocks, size, lanes), which is not checked.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
         return rows.reshape(-1, *port.shape)
 
     def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
-        """Run on data in blocks, without transposition, on the calling thread.
+        """Run on data in blocks, on the calling thread; return how many rows failed.
 
-        The first call waits for the compiler. Numbers are not checked for NaN and
-        infinity, also not with finite=True.
-
-        Args:
-            inputs: One array (blocks, size, lanes) for each input Port, as `to_blocks`
-                returns it.
-            out: One such array for each output Port, overwritten; none overlaps another
-                array.
-
-        Returns:
-            Number of rows that failed a requirement; their outputs are not valid.
-
-        Raises:
-            ShapeError: The number, shape, dtype or memory layout of the arrays is
-                wrong, or an array of `out` overlaps another one.
-            CompileError: LLVM failed.
-            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
+        Outputs of rows that failed a requirement are not valid. The first call waits
+        for the compiler. Numbers are not checked for NaN and infinity, also not with
+        finite=True. Inputs are as of `to_blocks`; arrays of `out` are overwritten, and
+        none overlaps another array. ShapeError: wrong number, shape, dtype or layout.
         """
         arrays = (*inputs, *out)
         ports = (*self.inputs, *self.outputs)
@@ -636,15 +594,7 @@ def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
 
 
 def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
-    """Return the properties of a Graph that are needed to find and call its kernels.
-
-    For a Graph that calls Programs there are no kernels: key and digest are empty.
-
-    Args:
-        graph: Graph.
-        sizes: Sizes of the input Ports, and of the output Ports.
-        width: Lanes of a batch.
-    """
+    """Return GraphFacts; key and digest are empty where the Graph calls Programs."""
     if graph.calls_programs():
         return GraphFacts("", bool(graph.requirements), calls=True, graph="")
     digest = graph.digest()

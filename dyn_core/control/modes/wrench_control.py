@@ -63,18 +63,12 @@ def check_integral(
 ) -> None:
     """Raise a SettingError if no contact keeps the integral of the wrench stable.
 
-        wrench_integral T < 1 + 1 / wrench_gain
+        wrench_integral T < share (1 + 1 / wrench_gain)
 
     For a sensor one cycle late, this is the bound of a slow contact with much damping,
     and no mass on a spring with a damper is stable beyond it. Within it a stiff contact
     may be unstable, which depends on its damping. wrench_gain is the largest of all
-    axes; nothing is checked if it is 0.
-
-    Args:
-        values: Values of the parameters by name, with cartesian.wrench_gain, a list,
-            and cartesian.wrench_integral.
-        period: Period of the states T [s]; None: not known, nothing is checked.
-        share: Factor on the bound.
+    axes; nothing is checked if it is 0 or the period of the states T [s] is None.
     """
     gain, rate = max(values["cartesian.wrench_gain"]), values[INTEGRAL]
     if not period or not gain or rate * period < share * (1 + 1 / gain):
@@ -97,19 +91,10 @@ class ForceTorqueSensor:
     payload if one is attached to one of them. Their inertial forces count as contact.
 
     Attributes:
-        link: Name of its link; empty before it is known.
+        link: Name of its link; empty before the first message names it.
         offset: Reading without contact and weight, [moment; force] in the link's axes,
             (6,) [N·m; N]; None while it is not measured yet.
         seen: Time of the last valid sample [s]; None before it.
-
-    Args:
-        model: Robot.
-        tool: Name of the tool's link.
-        link: Name of the sensor's link; empty: the first message names it.
-        weighs: Whether it measures the weight.
-
-    Raises:
-        SettingError: The link does not carry the tool, or no joint moves it.
     """
 
     def __init__(self, model: Model, tool: str, link: str, weighs: bool = True) -> None:
@@ -143,8 +128,7 @@ class ForceTorqueSensor:
     def set_link(self, link: str) -> None:
         """Set the sensor's link, the links that it carries, and their masses.
 
-        A sensor that does not measure weights is treated as if it carried none. That
-        the robot has the link is not checked.
+        A sensor that does not measure weights is treated as if it carried none.
         """
         self.link = link
         links = self._model.frame_names
@@ -155,23 +139,16 @@ class ForceTorqueSensor:
         self._masses = np.array([[body.m, *body.h] for body in bodies], float)
 
     def check(self, frame: str) -> None:
-        """Check that the frame_id of a message is the sensor's link; change nothing.
+        """Raise a TargetError if a message's frame_id is not the sensor's link.
 
-        If the link is not known yet, `frame` must be one that carries the tool and is
-        moved by a joint.
-
-        Raises:
-            TargetError: `frame` is another link or empty, or cannot be the link.
+        If that is not known yet, `frame` must carry the tool and be moved by a joint.
         """
         if frame not in ([self.link] if self.link else self._bearers):
             valid = self.link or f"a link that carries the tool: {self._bearers}"
             raise TargetError(f"{SENSOR}: frame_id is '{frame}'; valid: {valid}")
 
     def tare(self) -> None:
-        """Begin a new measurement of the offset, from samples that come from now on.
-
-        `offset` is None until SAMPLES (100) of them have come in a row at rest.
-        """
+        """Begin to measure `offset`, None until 100 samples in a row at rest."""
         self.offset = None
         self._sum, self._count = np.zeros(6), 0
 
@@ -181,17 +158,11 @@ class ForceTorqueSensor:
         """Store a valid sample; 100 of them in a row at rest set a missing offset.
 
         The offset is the mean of reading - weight. Until it is known, a sample at rest
-        raises ValueError if the link is not known.
-
-        Args:
-            t: Time of the sample, host.now [s].
-            reading: [moment; force] at the link's origin in its axes, (6,) [N·m; N];
-                neither checked nor copied.
-            poses: Function without arguments that returns the present poses of all
-                links, (links, 4, 4); called for samples of the offset only.
-            rests: Whether the tool rests, without a target wrench; if not, a
-                measurement of the offset that is not finished begins again.
-            payload: PayloadInput of the robot.
+        raises ValueError if the link is not known. `reading` is [moment; force] at the
+        link's origin in its axes, (6,) [N·m; N], neither checked nor copied. `poses`
+        returns the poses of all links, (links, 4, 4); it is called for samples of the
+        offset only. `rests`: the tool rests without a target wrench; if not, an
+        unfinished measurement begins again.
         """
         self.seen, self._reading = t, reading
         if self.offset is not None:
@@ -217,11 +188,6 @@ class ForceTorqueSensor:
         It is computed from the last sample, before one from a reading of zeros, about
         the tool's origin and in base axes [N·m; N]. AssertionError if the offset is not
         known, ValueError if the sensor's link is not.
-
-        Args:
-            T: Poses of all links in the base, (links, 4, 4).
-            tool: Index of the tool's link.
-            payload: PayloadInput of the robot.
         """
         assert self.offset is not None
         axes = np.kron(np.eye(2), T[self._index][:3, :3])
@@ -255,24 +221,12 @@ class WrenchControl:
         e = f_ref - wrench that the tool exerts,   dI/dt = c gain wrench_integral e
 
     s is the share of the target wrench, ToolTargets.share, which f_ref contains. Speed
-    v lowers f_ref on axes with a gain only, see `_brake`.
-    c is the share of the contact of an axis: 0 without contact, and at twice
-    contact_speed along f_ref; there the tool approaches at about contact_speed. It is 1
-    from target_timeout after its beginning.
-    I fades in target_timeout without contact and without samples, is bounded by
-    wrench_limit, and does not grow while efforts are at their limits. Without a target
-    wrench, nothing is added.
-
-    Attributes:
-        sensor: ForceTorqueSensor.
-        warnings: Sentences on loss of sensor or contact, by key.
-        integral: I, in the axes of cartesian.reference, (6,).
-
-    Args:
-        law: A CartesianLaw.
-
-    Raises:
-        SettingError: The sensor's link does not carry the tool.
+    v lowers f_ref on axes with a gain only, see `_brake`. c is the share of the contact
+    of an axis: 0 without contact, and at twice contact_speed along f_ref; there the
+    tool approaches at about contact_speed. It is 1 from target_timeout after its
+    beginning. I, `integral`, (6,) in the axes of cartesian.reference, fades in
+    target_timeout without contact and without samples, is bounded by wrench_limit, and
+    does not grow while efforts are at their limits. Without a target wrench it is 0.
     """
 
     def __init__(self, law: Any) -> None:
@@ -288,19 +242,15 @@ class WrenchControl:
         self.change()
 
     def clear(self) -> None:
-        """Set the integral and the contact to zero, and delete all warnings.
-
-        The sensor and its offset stay.
-        """
+        """Set integral and contact to zero, delete all warnings; the offset stays."""
         self.integral, self._contact, self._error = np.zeros((3, 6))
         self.warnings: dict[str, str] = {}
 
     def change(self) -> None:
         """Use the changed parameters of the law's host.
 
-        If cartesian.tare has become true, a tare begins; if it has become false, the
-        offset, or a tare that is not finished, stays. sensor_link and sensor_weighs are
-        read only by the constructor.
+        If cartesian.tare has become true, a tare begins; if false, an unfinished one or
+        the offset stays. sensor_link and sensor_weighs are read at construction.
         """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
@@ -316,19 +266,11 @@ class WrenchControl:
             self.sensor.tare()
 
     def receive(self, message: ModeMessage) -> None:
-        """Use a sample of the sensor, or refuse it.
+        """Use a sample of topic sensor_wrench; TargetError: invalid, of another link.
 
-        Without an offset it also counts for the tare, if the law acts and the tool
-        rests without a target wrench. Its frame_id is ignored if
-        cartesian.sensor_link is set.
-
-        Args:
-            message: Reading [moment; force], (6,) [N·m; N], in the axes of the sensor's
-                link; topic sensor_wrench.
-
-        Raises:
-            TargetError: It is invalid, or of another link; the previous one stays in
-                force.
+        It is [moment; force] in the axes of the sensor's link, (6,) [N·m; N]. Without
+        an offset it also counts for the tare, if the law acts and the tool rests
+        without a target wrench. A set cartesian.sensor_link replaces its frame_id.
         """
         law, host = self._law, self._law.host
         link = host.parameters["cartesian.sensor_link"] or message.frame
@@ -345,17 +287,12 @@ class WrenchControl:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
         It must be called once in each cycle: contact, integral and `warnings` are
-        updated. While all gains are zero, or with neither a topic nor samples of the
-        sensor, the result is the target wrench alone [N·m; N], and nothing is updated.
-        Without a target wrench it is zero, and contact and integral are cleared. If the
-        sensor is silent or its offset is not known, what was added for it fades within
-        the timeout of targets, and a warning is set. The target wrench alone may be
-        targets.f itself, not a copy.
-
-        Args:
-            t: Time, host.now [s].
-            step: Time since the last call [s].
-            R: Rotation matrix of these axes in the base, (3, 3); None: base axes.
+        updated. R is the rotation matrix of these axes in the base; None: base axes.
+        While all gains are zero, or with neither a topic nor samples of the sensor, the
+        result is the target wrench alone [N·m; N], perhaps targets.f itself, not a
+        copy, and nothing is updated. Without a target wrench it is zero, and contact
+        and integral are cleared. If the sensor is silent or its offset is not known,
+        what was added for it fades within the timeout of targets, and a warning is set.
         """
         law, targets, sensor = self._law, self._law.targets, self.sensor
         f, on = in_axes(targets.f, R), self.gain > 0

@@ -37,13 +37,12 @@ class TimedTrajectory:
     """A trajectory with a start time and an offset that decays after it begins.
 
     Attributes:
-        trajectory: Trajectory, with ramps and a lead-in from the reference where it has
-            them.
+        trajectory: With ramps and a lead-in from the reference where it has them.
         start: Time of the trajectory's time zero [s].
         begins: Time at which it replaces the previous trajectory [s].
         blend: Duration in which the offset decays [s].
-        offset: Coefficients of the offset in ascending powers of the time since
-            `begins`, (6, n); None for no offset.
+        offset: Coefficients in ascending powers of the time since `begins`, (6, n);
+            None for no offset.
         asked: Trajectory as it was given; None for a braking motion.
     """
 
@@ -60,11 +59,7 @@ class TimedTrajectory:
         return max(self.start + self.trajectory.duration, self.begins + self.blend)
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at time t [s], including the offset.
-
-        t should not be before `begins`: there the polynomial of the offset is
-        extrapolated. Before its first and after its last time the trajectory rests.
-        """
+        """Return the reference with the offset, at time t [s] not before `begins`."""
         reference = self.trajectory.sample(t - self.start)
         s = t - self.begins
         if self.offset is None or s >= self.blend:
@@ -73,14 +68,10 @@ class TimedTrajectory:
         return Reference(*(x + y for x, y in zip(reference, parts, strict=True)))
 
     def sample_effort(self, t: float, before: np.ndarray) -> np.ndarray:
-        """Return the feed-forward effort at time t, (n,); it blends in from `before`.
+        """Return the feed-forward effort at time t [s], (n,) [N·m | N].
 
-        During `blend` the shares change linearly. A trajectory without efforts counts
-        as zero; if `before` is zero, too, the result is `before` itself.
-
-        Args:
-            t: Time [s].
-            before: Feed-forward effort at `begins`, (n,) [N·m | N].
+        During `blend` it changes linearly from `before`, the effort at `begins`. A
+        trajectory without efforts counts as zero; a `before` of zero is then returned.
         """
         if self.trajectory.effort is None and not before.any():
             return before
@@ -89,11 +80,7 @@ class TimedTrajectory:
         return (1 - share) * before + share * added
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the motion with the offset exceeds the limits.
-
-        Positions and velocities are checked, at every moment in which the offset
-        decays; without an offset, nothing is.
-        """
+        """Raise a TrajectoryError if the decaying offset leads beyond the limits."""
         if self.offset is None:
             return
         since = self.begins - self.start
@@ -109,12 +96,7 @@ class TimedTrajectory:
 def fading(e: np.ndarray, ed: np.ndarray, T: float) -> np.ndarray:
     """Return the quintic from an offset to zero, (6, n), in ascending powers of time.
 
-    Velocity and acceleration are zero at its end, the acceleration at its start.
-
-    Args:
-        e: Offset at time 0, (n,).
-        ed: Rate of the offset at time 0, (n,).
-        T: Duration, above 0 [s].
+    It begins with offset e, rate ed (n,) and no acceleration, and rests after T [s].
     """
     return np.array(
         [
@@ -133,14 +115,13 @@ class TrajectoryFollower:
     """Reference of a controller and the trajectories that it follows.
 
     Attributes:
-        limits: Joint limits.
         rules: start_tolerance, limit_tolerance, blend_time, deceleration.
         turning: Joints whose trajectories may be shifted by whole turns, bool, (n,).
         reference: Present reference; None before the first state.
         running: Trajectory that the reference follows; None at rest.
-        pending: Trajectory that replaces it later; None if there is none.
-        effort: Feed-forward effort, (n,) [N·m | N].
-        effort_before: Feed-forward effort when the running trajectory began, (n,).
+        pending: Trajectory that replaces it later.
+        effort, effort_before: Feed-forward effort, (n,) [N·m | N], now and when the
+            running trajectory began.
         listeners: Functions called with each given trajectory and its outcome.
     """
 
@@ -156,13 +137,9 @@ class TrajectoryFollower:
         self.rest(None)
 
     def rest(self, q: np.ndarray | None, why: str = "dropped") -> None:
-        """Set the reference to rest at a position; drop all trajectories.
+        """Rest at position q, None clears the reference; drop all trajectories.
 
-        The feed-forward effort becomes zero.
-
-        Args:
-            q: Position, (n,); None clears the reference.
-            why: Outcome for the listeners.
+        The feed-forward effort becomes zero; listeners get the outcome `why`.
         """
         self._lead(None, None, why)
         self.reference = None
@@ -174,43 +151,23 @@ class TrajectoryFollower:
         """Set the reference to a measured state; drop all trajectories.
 
         Acceleration and feed-forward effort become zero. `advance` leaves the reference
-        as it is until `follow` or `stop`.
-
-        Args:
-            q: Position, (n,).
-            qd: Velocity on which positions and velocities agree, (n,), see
-                Samples.rate.
-            why: Outcome for the listeners.
+        as it is until `follow` or `stop`. Listeners get the outcome `why`.
         """
         self.rest(q, why)
         self.reference = Reference(q.copy(), qd.copy(), 0 * qd)
 
     def forget_next(self, why: str) -> None:
-        """Drop the pending trajectory; the running one continues.
-
-        Args:
-            why: Outcome for the listeners.
-        """
+        """Drop the pending trajectory with outcome `why`; the running one goes on."""
         self._lead(self.running, None, why)
 
     def make(
         self, q: np.ndarray | None, names: Sequence[str], *rows: Any, **settings: Any
     ) -> Trajectory:
-        """Return a trajectory checked against the joint limits.
+        """Return a trajectory checked against the joint limits, else TrajectoryError.
 
-        Position limits are widened to include the robot and the reference, so that both
-        can be led back, and then by limit_tolerance.
-
-        Args:
-            q: Position of the robot, (n,); None if unknown.
-            names: Joints of the columns, each of `limits` once, in any order; the
-                result has the order of `limits`.
-            rows: Times, positions and optionally velocities and accelerations, as for
-                make_trajectory.
-            settings: effort, method and moving_end of make_trajectory.
-
-        Raises:
-            TrajectoryError: The trajectory is invalid or exceeds the widened limits.
+        Position limits are widened to include the robot, at q or unknown (None), and
+        the reference, so that both can be led back, and then by limit_tolerance.
+        `names` may have any order; the result has that of `limits`.
         """
         place = None if self.reference is None else self.reference.q
         limits = self.limits.widened(self.rules.limit_tolerance, q, place)
@@ -231,26 +188,17 @@ class TrajectoryFollower:
     def follow(
         self, trajectory: Trajectory, start: float, now: float, q: np.ndarray | None
     ) -> None:
-        """Follow a trajectory from its start on; the running one continues until then.
+        """Follow a trajectory from `start` [s] on; until then the running one goes on.
 
-        AssertionError without a reference. Joints of `turning` are shifted by whole
-        turns to the reference; ramps, a lead-in and a decaying offset lead to the
-        trajectory. A pending trajectory is dropped, and the running one as well if the
-        start is not in the future; their outcome is "replaced".
+        `start` is the trajectory's time zero; if it is past, the trajectory is joined
+        where it is `now`. Joints of `turning` are shifted by whole turns to the
+        reference; ramps, a lead-in and a decaying offset lead to the trajectory. A
+        pending trajectory is dropped, and the running one as well if the start is not
+        in the future; their outcome is "replaced".
 
-        Args:
-            trajectory: Trajectory; checked here unless it was checked against the same
-                limits.
-            start: Time of the trajectory's time zero; if it is past, the trajectory is
-                joined where it is now [s].
-            now: Present time [s].
-            q: Position of the robot, (n,); None: the reference's.
-
-        Raises:
-            TrajectoryError: A joint begins farther than start_tolerance from both the
-                reference and the robot (not checked for the method none), the
-                trajectory starts more than a day ahead, or it exceeds the limits.
-                Nothing has changed.
+        TrajectoryError, with nothing changed: a joint begins farther than
+        start_tolerance from both the reference and the robot (q; None: unknown), the
+        trajectory starts more than a day ahead, or it exceeds the limits.
         """
         assert self.reference is not None
         if start - now > LONGEST:
@@ -304,15 +252,11 @@ class TrajectoryFollower:
                     listener(motion.asked, outcome)
 
     def stop(self, now: float, why: str = "stopped") -> None:
-        """Brake the reference at the rules' deceleration.
+        """Brake the reference, if there is one, at the rules' deceleration.
 
         The braking motion becomes the running one, even at rest; all trajectories are
-        dropped, and the feed-forward effort fades to zero within rules.blend_time. A
-        joint near a position limit brakes faster. No effect without a reference.
-
-        Args:
-            now: Present time [s].
-            why: Outcome for the listeners of dropped trajectories.
+        dropped, and the feed-forward effort fades within rules.blend_time. A joint near
+        a position limit brakes faster.
         """
         if self.reference is None:
             return
@@ -325,11 +269,10 @@ class TrajectoryFollower:
         self._lead(TimedTrajectory(path, now, now, rules.blend_time), None, why)
 
     def advance(self, t: float) -> None:
-        """Advance reference and feed-forward effort to time t [s].
+        """Advance reference and feed-forward effort to time t [s] if a trajectory runs.
 
-        Both are unchanged while no trajectory runs. The pending trajectory begins when
-        it is due, which ends the running one with the outcome "replaced". A running one
-        that has come to its end is removed with the outcome "reached".
+        The pending trajectory begins when it is due; the running one is then
+        "replaced". At its end it is removed with the outcome "reached".
         """
         if self.pending is not None and t >= self.pending.begins:
             self._lead(self.pending, None, "replaced")

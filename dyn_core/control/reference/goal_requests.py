@@ -28,12 +28,9 @@ class GoalCode(IntEnum):
 
 
 class TrajectoryRows(NamedTuple):
-    """Arrays of a trajectory as in messages; empty rows where a quantity is not given.
+    """Arrays of a trajectory as in messages: (k, columns), or (k, 0) if not given.
 
-    Attributes:
-        names: Joints of the columns.
-        times: Times of the points from the start, (k,) [s].
-        positions, velocities, accelerations, effort: (k, columns) or (k, 0).
+    `names` are the joints of the columns; `times` begin at the start [s].
     """
 
     names: Sequence[str]
@@ -47,20 +44,11 @@ class TrajectoryRows(NamedTuple):
 def with_missing_joints(
     rows: TrajectoryRows, joints: Sequence[str], q: np.ndarray
 ) -> TrajectoryRows:
-    """Return a trajectory of all joints, in which missing joints rest.
+    """Return a trajectory of all joints, in which missing joints rest at their q, (n,).
 
-    Missing joints are appended after the given ones, with constant positions, and zero
-    velocities, accelerations and efforts where the trajectory has any. A trajectory
-    that has all joints is returned unchanged; so is a quantity whose number of rows
-    differs from the number of times.
-
-    Args:
-        rows: Trajectory of some joints of the controller.
-        joints: Joints of the controller.
-        q: Positions of all these joints, (n,); used for the missing ones.
-
-    Raises:
-        TrajectoryError: The rows of a quantity are no numbers or differ in length.
+    Missing joints are appended, with zero velocities, accelerations and efforts where
+    the trajectory has any. A trajectory that has all joints is returned unchanged; so
+    is a quantity whose number of rows differs from the number of times.
     """
     missing = [j for j, name in enumerate(joints) if name not in rows.names]
     if not missing:
@@ -92,21 +80,13 @@ def goal_trajectory(
     partial: bool = False,
     **settings: Any,
 ) -> Trajectory:
-    """Return the checked trajectory of a goal.
+    """Return the checked trajectory of a goal, with time zero `wait` [s] from now.
 
-    Args:
-        controller: Controller whose joints and limits apply.
-        rows: Trajectory of the goal.
-        wait: Time from now to the trajectory's time zero; negative if it is past [s].
-        partial: Whether joints may be missing; they rest at the reference's position at
-            the start of the trajectory.
-        settings: method and moving_end of Controller.make_trajectory.
+    If `partial`, missing joints rest at the reference's position at its start.
 
-    Raises:
-        GoalError: Its `code` is INVALID_JOINTS: names are unknown, repeated or, unless
-            `partial`, missing, or there are none; OLD_HEADER_TIMESTAMP: it ended before
-            now; or INVALID_GOAL: the trajectory is invalid, or `partial` is true before
-            the first state.
+    GoalError, by `code`: INVALID_JOINTS: names are unknown, repeated or, unless
+    `partial`, missing, or there are none; OLD_HEADER_TIMESTAMP: it ended before now;
+    INVALID_GOAL: the trajectory is invalid, or `partial` before the first state.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)
@@ -127,17 +107,10 @@ def goal_trajectory(
 
 
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
-    """Return the position of the reference after a time, (n,).
+    """Return the position of the reference `wait` [s] from now (negative: now), (n,).
 
-    The running trajectory is assumed to continue; a pending one is ignored. Without a
-    running one the result is the reference's own array.
-
-    Args:
-        controller: Controller.
-        wait: Time from now; negative counts as 0 [s].
-
-    Raises:
-        GoalError: No state has been received, or none since a reset; code INVALID_GOAL.
+    The running trajectory continues; a pending one is ignored. Without a running one
+    the result is the reference's own array. GoalError, INVALID_GOAL: no state.
     """
     reference, running = controller.reference, controller.follower.running
     if reference is None:

@@ -185,15 +185,10 @@ class Tolerances:
 
 
 def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
-    """Return the time after which a command is stale [s]; 0 for never.
+    """Return cmd_timeout, after the last trajectory's end [s]; 0 for never.
 
-    Args:
-        cmd_timeout: Time after the end of the last trajectory [s]; 0 for never.
-        goal_time: Longest time in which a goal may be reached; 0: no limit [s].
-
-    Raises:
-        SettingError: cmd_timeout is not 0 and not greater than goal_time, so that a
-            goal which may still be reached would be stale, or is not finite.
+    SettingError if it is neither 0 nor finite and greater than goal_time (0: no limit):
+    a goal which may still be reached would be stale.
     """
     if cmd_timeout != 0 and not goal_time < cmd_timeout < math.inf:
         raise SettingError(

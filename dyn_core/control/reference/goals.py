@@ -26,14 +26,7 @@ DROPS = ("stale", "position jumped", "time went back", "time jumped")
 
 
 class GoalOutcome(NamedTuple):
-    """Result of a goal.
-
-    Attributes:
-        goal: Identifier under which the goal was accepted.
-        state: succeeded, aborted or canceled.
-        code: Result code for the client.
-        sentence: Explanation.
-    """
+    """Result of a goal; its `state` is succeeded, aborted or canceled."""
 
     goal: Any
     state: str
@@ -42,14 +35,9 @@ class GoalOutcome(NamedTuple):
 
 
 class GoalFeedback(NamedTuple):
-    """Progress of a goal.
+    """Progress of a goal, `since` the start of its trajectory [s]; negative before it.
 
-    Attributes:
-        since: Time since the start of the trajectory; negative before it [s].
-        desired: Reference.
-        q, qd: Measured position [rad | m] and velocity [rad/s | m/s], (n,).
-        error: Position error, desired - actual, (n,); wrapped for wrapped joints.
-        rate: Velocity error, desired - actual, (n,).
+    `error`, wrapped for wrapped joints, and `rate` are desired - actual, (n,).
     """
 
     since: float

@@ -22,12 +22,9 @@ from dyn_core.control.rules import Rules
 
 @dataclass(frozen=True, eq=False)
 class LedTrajectory:
-    """A trajectory between a lead-in and an end motion, without a copy of its points.
+    """A trajectory `rest` with a lead-in `way` and an end motion `end`, without a copy.
 
-    Attributes:
-        rest: The trajectory itself.
-        way: Lead-in; it applies up to its last time. None if absent.
-        end: End motion; it applies from its first time on. None if absent.
+    The lead-in applies up to its last time, the end motion from its first time on.
     """
 
     rest: Trajectory
@@ -50,11 +47,7 @@ class LedTrajectory:
         return self.rest.duration if self.end is None else self.end.duration
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at time t since the start [s].
-
-        It comes from the end motion, else from the lead-in before its end, else from
-        `rest`.
-        """
+        """Return the reference at time t [s], from `end`, else `way`, else `rest`."""
         if self.end is not None and t >= self.end.times[0]:
             return self.end.sample(t)
         if self.way is not None and t < self.way.duration:
@@ -62,19 +55,13 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the feed-forward effort at time t since the start, (n,) [N·m | N].
-
-        It is the effort of `rest`, constant before its first point and after its last;
-        zeros if it has none.
-        """
+        """Return the feed-forward effort of `rest` at time t, (n,); else zeros."""
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
-        They are of the k pieces there. The first start time is `start`; `end` must be
-        later.
-        Coefficients are in ascending powers of the time since each start [s].
+        Start times begin with `start`. Powers of the time since each are ascending.
         """
         last = math.inf if self.end is None else float(self.end.times[0])
         first = -math.inf if self.way is None else min(self.way.duration, last)
@@ -90,11 +77,7 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if there is a lead-in that exceeds the limits.
-
-        A position limit may be exceeded by 1e-9, a velocity limit by 1 % of it; see
-        JointLimits.check_pieces.
-        """
+        """Raise a TrajectoryError if there is a lead-in that exceeds the limits."""
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"
@@ -104,16 +87,11 @@ class LedTrajectory:
 def starting_from(
     trajectory: Trajectory, now: Reference, t: float = 0.0
 ) -> Trajectory | LedTrajectory:
-    """Return a trajectory with a lead-in from a reference, one more piece.
+    """Return a trajectory with a lead-in, one more piece, from `now` at its time t [s].
 
     The piece is interpolated as the trajectory is: velocities and accelerations of
     `now` count only if the trajectory has some. Limits are not checked. A trajectory
     that begins at t or before is returned unchanged.
-
-    Args:
-        trajectory: Trajectory.
-        now: Reference at time t.
-        t: Time of the trajectory at which the lead-in starts [s].
     """
     if trajectory.times[0] <= t:
         return trajectory
@@ -136,17 +114,10 @@ def with_ramps(
 ) -> Trajectory | LedTrajectory:
     """Return a trajectory that begins and ends without a velocity jump.
 
-    A trajectory of positions alone gets a ramp at both ends. With velocities, a last
-    velocity that is not zero is braked after the end. A path of method none, or one
-    that has ended, is returned unchanged.
-
-    Args:
-        path: Trajectory, with its lead-in if it has one.
-        t: Time of the path at which the reference begins to follow it [s].
-        qd: Velocity of the reference at this time, (n,); its component along the path
-            is preserved.
-        limits: Joint limits.
-        rules: deceleration, limit_tolerance.
+    It is followed from time t [s] on at velocity qd, whose component along the path is
+    preserved. A trajectory of positions alone gets a ramp at both ends. With
+    velocities, a last velocity that is not zero is braked after the end. A path of
+    method none, or one that has ended, is returned unchanged.
     """
     rest, way = (
         (path.rest, path.way) if isinstance(path, LedTrajectory) else (path, None)

@@ -172,15 +172,8 @@ def braking(
     """Return a motion to rest in which all joints stop together; None if at rest.
 
     A joint that would exceed its position limit brakes faster and stops earlier.
-
-    Args:
-        q, qd: Position and velocity, (n,).
-        limits: Joint limits.
-        deceleration: Deceleration of the fastest joint, above 0, which is not checked
-            [rad/s² | m/s²].
-        room: Minimum braking distance of a joint that has less distance to its limit,
-            which it may then pass [rad | m].
-        start: Time of the first point of the result [s].
+    `deceleration` is that of the fastest joint, above 0 [rad/s² | m/s²]. A joint with
+    less room to its limit brakes within `room` [rad | m], and may pass the limit.
     """
     speed = np.abs(qd)
     if speed.max(initial=0.0) <= STILL:

@@ -26,10 +26,7 @@ BLOCK = 1000  # number of pieces computed at once, so that they fit in the cache
 
 
 def power_rows(s: float) -> np.ndarray:
-    """Return rows of powers of s for a polynomial's value and derivatives, (3, 6).
-
-    Row 0 has s^0 to s^5, rows 1 and 2 have their first and second derivatives.
-    """
+    """Return powers s^0 to s^5, and their first and second derivatives, (3, 6)."""
     s2 = s * s
     s3, s4 = s2 * s, s2 * s2
     return np.array(
@@ -213,12 +210,9 @@ def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
     """Return a trajectory with given polynomials; nothing is checked.
 
     Its points have the positions and velocities of the pieces, and no accelerations, so
-    powers above three count in `sample` only, not in `window` and `check`.
-
-    Args:
-        times: Start time of each of p pieces, and end time of the last, (p + 1,) [s].
-        pieces: Coefficients in ascending powers of the time since a piece began, (p, 6,
-            n); not copied.
+    powers above three count in `sample` only, not in `window` and `check`. `times`
+    (p + 1,) [s] end with the end of the last piece; `pieces` (p, 6, n), not copied, are
+    coefficients in ascending powers of the time since a piece began.
     """
     ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
     q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
@@ -293,16 +287,8 @@ def make_trajectory(
 def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
     """Return rows of numbers, one per point, as an array (k, width).
 
-    The shape is (k, 0) if all rows are empty, whatever `width` is. Numbers that are not
-    finite pass.
-
-    Args:
-        what: Name of the quantity for messages.
-        rows: Sequences of numbers, such as the fields of a message.
-        width: Required length of each row; None: the length of the first.
-
-    Raises:
-        TrajectoryError: A row is no sequence of numbers or has another length.
+    TrajectoryError for others. The shape is (k, 0) if all rows are empty; `width` None
+    is the length of the first row. Numbers that are not finite pass.
     """
     if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub":
         sizes = np.full(len(rows), rows.shape[1])

@@ -64,16 +64,10 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
         [tau, (tau - tau_before) / dt, tau qd, error, rate, tau . qd, T, |v|]
 
     The result is a Vector (5 nv + 3,), grouped by quantity: first tau of all joints,
-    last |v|. Units are SI. T is the kinetic energy, including that of the rotors.
-
-    Args:
-        model: Robot.
-        q, qd: Joint positions and velocities.
-        tau, tau_before: Joint forces about to be sent, and joint forces sent before.
-        error: Tracking error, returned unchanged.
-        rate: Velocity on which positions and velocities agree, returned unchanged.
-        dt: Time since tau_before was sent [s].
-        frame: Name of the link whose origin has the speed |v|; None: the speed is 0.
+    last |v|. Units are SI. tau is about to be sent, tau_before was sent dt [s] before.
+    `error` and `rate`, on which positions and velocities agree, are returned unchanged.
+    T is the kinetic energy, including that of the rotors; |v| the speed of the origin
+    of the link `frame`, 0 for None.
 
     Source: design of this project; the kinetic energy T is GUIDE (28).
     """
@@ -103,13 +97,8 @@ def envelope_check(  # type: ignore[no-untyped-def]
 ):
     """Return the number of values outside their bounds, and the values.
 
-    A value is inside if |value| <= bound; NaN is outside.
-
-    Args:
-        model, q, qd, tau, tau_before, error, rate, dt, frame: As in envelope_values.
-        bounds: One finite number for each value of envelope_values, in the same order,
-            UNBOUND for none: an infinite one would admit infinite values. ValueError
-            for another count.
+    A value is inside if |value| <= bound; NaN is outside. Each of envelope_values has a
+    finite bound, UNBOUND for none: an infinite one would admit infinite values.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)

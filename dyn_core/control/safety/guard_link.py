@@ -24,15 +24,10 @@ CAUSE = "guard"  # cause of a stop that a guard's beat requested
 
 @dataclass(frozen=True)
 class Beat:
-    """Status message of a guard.
+    """Status message of a guard; `uuid` is of its process, another after a restart.
 
-    Attributes:
-        uuid: Identifier of its process; a restarted guard has another one.
-        stopped: Whether the guard has stopped the robot.
-        reason: Reason of the stop, a sentence.
-        resets: Number of resets that it has handled.
-        timeout: Its setting effort_timeout [s]; 0: unknown.
-        ends: Whether this is its last beat.
+    `resets` counts those that it has handled. `timeout` is its setting
+    effort_timeout [s], 0: unknown. `ends`: it is the last beat.
     """
 
     uuid: str
@@ -48,14 +43,10 @@ class KnownGuard:
     """State of one guard as seen by the controller.
 
     Attributes:
-        beat: Newest beat.
         deadline: Time at which its silence becomes a fault [s].
-        latch: Number of resets in the beat that reported its stop; None: there was no
-            stop, or it was reset.
+        latch: Resets in the beat that reported its stop; None without one in force.
         graced: Whether its deadline was extended once since the newest beat.
-        confirmed: Whether a beat sent after the last suspension of the reader was
-            received.
-        lost: Whether the guard has fallen silent.
+        confirmed: Whether a beat sent after the reader's last suspension has come.
     """
 
     beat: Beat
@@ -80,8 +71,6 @@ class GuardLink:
         required: Whether a controller without a guard is a fault.
         longest_pause: Time between two checks after which a guard may have stopped the
             robot unnoticed: the state_timeout of the controller [s].
-        guards: Known guards by uuid.
-        fault: Reason why the controller has to stop until `begin`, or None.
     """
 
     timeout: float = 0.2
@@ -93,12 +82,11 @@ class GuardLink:
     _settled: float = -np.inf
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Process a beat received at time t [s].
+        """Process a beat received at time t [s]: add its guard, set or end its stop.
 
-        Deadlines are first extended after a suspension, see _excuse. A new guard is
-        added. The guard's deadline becomes t + timeout, and its stop is set or ended;
-        the last beat ends the guard (_end). A beat with fewer resets than an earlier
-        one of the same guard is ignored, as it is older.
+        Deadlines are first extended after a suspension, see _excuse. The guard's
+        deadline becomes t + timeout; the last beat ends the guard (_end). A beat with
+        fewer resets than an earlier one of the same guard is ignored, as it is older.
         """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
@@ -166,9 +154,6 @@ class GuardLink:
         A silent or ended guard whose stop is in force is forgotten only if another
         guard is alive and none of the living has stopped the robot. If a guard is
         required and none is alive, a new fault is set.
-
-        Args:
-            t: Present time, monotonic [s].
         """
         self._excuse(t)
         living = self.living(t)
@@ -187,13 +172,9 @@ class GuardLink:
         return [x for x in guards if t < x.deadline and not (x.beat.ends or x.lost)]
 
     def refusal(self, t: float) -> str | None:
-        """Return the reason why a controller that needs a guard cannot drive.
+        """Return why a controller that needs a guard cannot drive; None if it can.
 
-        None if it can: at least one guard is alive, and none of the living has stopped
-        the robot. `fault` does not count.
-
-        Args:
-            t: Present time, monotonic [s].
+        A guard must be alive, and no living one have stopped; `fault` does not count.
         """
         living = self.living(t)
         if not living:
@@ -214,19 +195,15 @@ class GuardLink:
 
     @property
     def waits(self) -> bool:
-        """Whether a guard was not heard since this process was suspended.
-
-        Guards that have fallen silent do not count.
-        """
+        """Whether a guard, not fallen silent, was not heard since a suspension."""
         return any(not (x.confirmed or x.lost) for x in self.guards.values())
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return warnings and errors about the guards at time t [s].
+        """Return warnings and errors about the guards at time t [s]; no stop, no fault.
 
-        Empty if there are none. Reported are several living guards (WARN, key
-        "guards"), a guard that is gone while its stop is in force (ERROR, "guard is
-        gone"), and a living guard whose own timeout is above 0, but at most
-        longest_pause + 15 ms (WARN, "guard's timeout"); not stops and faults.
+        Several living guards (WARN, "guards"), a guard gone while its stop is in force
+        (ERROR, "guard is gone"), and a living guard whose own timeout is above 0, but
+        at most longest_pause + 15 ms (WARN, "guard's timeout").
         """
         living, doubts = self.living(t), []
         if len(living) > 1:
@@ -279,10 +256,7 @@ class GuardStop:
         self._act(t)
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Process a beat received at time t [s].
-
-        The controller is stopped, or its stop ended, accordingly.
-        """
+        """Process a beat of time t [s]; stop the controller, or end its stop."""
         self.link.hear(t, beat)
         self._act(t)
 
@@ -303,16 +277,10 @@ class GuardStop:
     ) -> str | None:
         """Return the reason to stop if the guard is lost and no stop is in force.
 
-        Else None, and stops begin or end as in `_act`. Zero effort is sent when a stop
-        of kind zero begins there, and in each such call in which a guard was not heard
-        since a suspension and `tau` is not zero. During a shutdown, which is bounded in
-        time, guards are ignored because nobody reads their beats.
-
-        Args:
-            t: Time of the state; not used, the guards are checked at its time of
-                receipt.
-            q, qd: Joint position and velocity; not used.
-            tau: Effort that is about to be sent, (nv,) [N·m | N].
+        Stops begin or end as in `_act`, at the state's time of receipt. Zero effort is
+        sent when a stop of kind zero begins there, and in each such call in which a
+        guard was not heard since a suspension and `tau` is not zero. During a shutdown
+        guards are ignored because nobody reads their beats.
         """
         stop = self.controller.stopped
         if stop is not None and stop.cause == "shutdown":

@@ -41,16 +41,11 @@ class Condition(NamedTuple):
 
 
 class Health:
-    """Evaluates the state and the counters of a controller over a time window.
+    """Evaluates the state and the counters of a controller, to which it listens.
 
-    The constructor adds a listener to the controller.
-
-    Attributes:
-        controller: Controller to be observed.
-        large_error: Distance to the reference above which it is reported [rad | m].
-        dropped: Outcome of the last trajectory, if it was stopped or dropped; else
-            None.
-        reached: Number of trajectories that were followed to their end.
+    A distance to the reference above `large_error` [rad | m] is reported. `reached`
+    counts trajectories followed to their end; `dropped` is the outcome of the last one,
+    if it was stopped or dropped.
     """
 
     def __init__(self, controller: Controller, large_error: float) -> None:
@@ -69,17 +64,11 @@ class Health:
             self.dropped, self._dropped_since = outcome, -1.0
 
     def conditions(self, t: float, more: Sequence[Condition] = ()) -> list[Condition]:
-        """Return the active conditions, most severe first; at least one.
+        """Return the active conditions with `more`, most severe first; at least one.
 
-        The order of severity is ERROR, STALE, WARN, OK.
-
-        Events are counted since a call 1 s ago: each call stores the counters. The
-        distance to the reference and the law's warnings count only while the state is
-        OK.
-
-        Args:
-            t: Time, on the clock of `update` [s].
-            more: Conditions from other sources to be included.
+        The order is ERROR, STALE, WARN, OK. Events are counted since a call 1 s ago:
+        each call stores the counters. `t` is on the clock of `update` [s]. The distance
+        to the reference and the law's warnings count only while the state is OK.
         """
         state = self._state(t)
         rest = [*more, *self._events(t), *self._settings()]
@@ -91,13 +80,9 @@ class Health:
         return sorted([state, *rest], key=lambda c: -_GRAVITY[c.level])
 
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
-        """Return the most severe level and the joined messages of conditions.
+        """Return the most severe level and the messages of conditions, joined by "; ".
 
-        Messages of level OK are left out if there are others; if all are OK, only the
-        first is returned. Messages are joined by "; ".
-
-        Args:
-            conditions: Result of `conditions`, most severe first; IndexError if empty.
+        Messages of level OK are left out; if all are OK, only the first is returned.
         """
         bad = [c for c in conditions if c.level != OK] or conditions[:1]
         return bad[0].level, "; ".join(c.message for c in bad)
@@ -107,12 +92,8 @@ class Health:
 
         They are compared by `key`: another level or message alone is no change, but a
         stop for another reason is: the one before ended unseen. An ended condition has
-        the level OK and the message "no longer: ...". Conditions of level OK, or with a
-        key that is normal at a start (no state, waiting, inactive, ok, raised limits),
-        are left out.
-
-        Args:
-            conditions: Result of `conditions`.
+        the level OK and the message "no longer: ...". Level OK is not returned, nor
+        keys normal at a start (no state, waiting, inactive, ok, raised limits).
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         known = {key: c.message for key, c in self._known.items()}

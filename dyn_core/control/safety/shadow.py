@@ -103,19 +103,9 @@ class Shadow:
 def check_apart(
     settings: ShadowSettings, mode: ControlMode, solver: Any, law: Any, second: Any
 ) -> None:
-    """Check that the shadow differs from the law: equal Programs have equal errors.
+    """Refuse a shadow equal to the law: equal Programs have equal errors.
 
-    Args:
-        settings: Settings of the shadow.
-        mode: Mode of the controller.
-        solver: Solver of the mode's slot, by name or as object.
-        law: Program of the law.
-        second: Program of the shadow.
-
-    Raises:
-        SettingError: Solver and engine are the same, or the Programs share a kernel.
-        SolverNotFound: No solver of the problem has one of the names.
-        PluginError: Two plugins offer one of the names.
+    SettingError: solver and engine are the same, or the Programs share a kernel.
     """
     named = solver, settings.inverse_dynamics
     whole = mode.slot == mode.problem.name

@@ -37,9 +37,7 @@ class StateRows(NamedTuple):
     """A state, the one before it, and sums over a window of states, (n,) each.
 
     Attributes:
-        q, qd: State.
         q_before, qd_before: Last valid state.
-        low, high, fastest, mismatch: Bounds of a StateCheck.
         wrapped: Whether position differences are wrapped to [-pi, pi), 0 or 1.
         change: Displacement from the previous position, wrapped.
         rate: Velocity on which positions and velocities agree: the smaller of `qd` and
@@ -47,7 +45,6 @@ class StateRows(NamedTuple):
         q_window, qd_window: Last state of the window.
         by_velocity: Displacement in the window, integrated from velocities.
         gap: Displacement in the window from positions, minus `by_velocity`.
-        largest_gap: Largest allowed absolute `gap`.
     """
 
     q: FloatArray
@@ -69,13 +66,9 @@ class StateRows(NamedTuple):
 
 
 def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:
-    """Return StateRows for n joints: zeros, with the bounds of a check.
+    """Return StateRows of zeros with the bounds of a check; infinite ones for None.
 
-    `largest_gap` is `mismatch` times 0.05 s.
-
-    Args:
-        wrapped: Whether position differences are wrapped, bool, (n,).
-        check: Bounds; None: infinite bounds.
+    `largest_gap` is `mismatch` times 0.05 s; `wrapped` is bool, (n,).
     """
     real = iter(np.zeros((len(StateRows._fields), len(wrapped))))
     rows = StateRows(*real)._replace(wrapped=np.array(wrapped, np.int64))
@@ -101,27 +94,17 @@ def displacement(before: float, after: float, wrapped: int) -> float:
 def compare_states(
     rows: StateRows, known: int, made: int, dt: float, duration: float, jump: float
 ) -> int:
-    """Compare a state with bounds and with the previous state.
+    """Compare a state with bounds and with the previous state, if one is `known`.
 
-    Writes nothing without a previous state, else rows.change, the displacement, and
-    rows.rate: of change / duration and the velocity the one of smaller size, 0 if their
-    signs differ.
+    Returns the sum of NOT_FINITE (1), OUTSIDE (2, beyond the bounds), FAR (4,
+    displacement beyond `jump` [rad | m], or a raw change of a wrapped joint by more
+    than 1.5 turns) and APART (8, positions and velocity differ by more than
+    `mismatch`), each if it applies to any joint. If `made`, velocities are computed
+    from positions: the displacement is compared with the previous velocity.
 
-    Args:
-        rows: State, previous state, bounds, and the arrays to be written.
-        known: Whether there is a previous state, 0 or 1.
-        made: Whether velocities are computed from positions, 0 or 1; then the
-            displacement is compared with the previous velocity.
-        dt: Measured time between the two states [s].
-        duration: The same time, but at least the mean period, above 0 [s].
-        jump: Largest change of a position [rad | m].
-
-    Returns:
-        Sum of NOT_FINITE (1), OUTSIDE (2, beyond the bounds), FAR (4, displacement
-        beyond `jump`, or a raw change of a wrapped joint by more than 1.5 turns) and
-        APART (8, positions and velocity differ by more than `mismatch`), each if it
-        applies to any joint; 0 if none does. Without a previous state FAR and APART are
-        not tested.
+    Without a previous state there is no FAR and APART; with one it writes rows.change,
+    the displacement, and rows.rate: of change / duration and the velocity the smaller
+    one, 0 if their signs differ. `duration` is dt [s], but at least the mean period.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -154,12 +137,8 @@ def compare_states(
 def add_to_window(rows: StateRows, first: int, half: float) -> int:
     """Add a state to the window; return 1 if a gap exceeds largest_gap or is NaN.
 
-    Else 0. Writes by_velocity, gap, q_window and qd_window of `rows` in either case.
-
-    Args:
-        rows: State and window.
-        first: Whether the state begins the window, 0 or 1; then the sums restart at 0.
-        half: Half the time since the last state of the window [s].
+    Writes by_velocity, gap, q_window and qd_window of `rows`. Sums restart at 0 for the
+    `first` state; `half` is half the time since the last one [s].
     """
     beyond = 0
     for k in range(len(rows.q)):
@@ -217,10 +196,9 @@ class StateCheck:
     """Checks joint states against the limits of a robot, and against each other.
 
     Attributes:
-        joints: Names of the n joints.
         made: Whether velocities are computed from positions.
-        low, high: Bounds of positions, (n,), infinite where none is checked [rad | m].
-        fastest: Bounds of speeds, (n,), infinite where none is checked [rad/s | m/s].
+        low, high, fastest: Bounds of positions [rad | m] and speeds, (n,), infinite
+            where none is checked.
         mismatch: Largest difference between velocities and positions' rates, (n,).
         untested: Sentences on joints whose positions or velocities cannot be checked.
     """
@@ -277,9 +255,6 @@ class StateCheck:
 
         It names one joint: the one farthest outside its positions' bounds, or, if all
         positions are inside, the one with the largest ratio of speed to bound.
-
-        Args:
-            q, qd: Positions and velocities, (n,); one number at least is outside.
         """
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
@@ -304,23 +279,14 @@ class StateCheck:
         dt: float,
         period: float,
     ) -> None:
-        """Check that positions and velocities belong to one motion.
+        """Raise a StateError unless positions and velocities belong to one motion.
 
         The mean velocity of the positions must equal the velocity at the end of the
         step, or the mean velocity of both ends, within velocity_mismatch. The true
         duration of the step is unknown: any duration from half the shorter of dt and
-        the mean period to the longer of them plus 2 ms is accepted. Where velocities
-        are made of positions, the displacement is compared with the velocity before
-        alone.
-
-        Args:
-            change: Displacement of the positions, (n,) [rad | m].
-            before, after: Velocities at both ends, (n,) [rad/s | m/s].
-            dt: Measured duration of the step [s].
-            period: Mean duration of a step [s]; 0: unknown.
-
-        Raises:
-            StateError: A joint disagrees; names the joint that is furthest off.
+        the mean `period` (0: unknown) to the longer of them plus 2 ms is accepted.
+        Where velocities are made of positions, the displacement `change` is compared
+        with the velocity before alone. The error names the joint that is furthest off.
         """
         if self.made:
             after = before
@@ -351,15 +317,9 @@ class LongMotion:
     A source that repeats positions with a velocity, or velocities of another robot,
     cause only a small difference in each step. Once the difference exceeds
     velocity_mismatch times 0.05 s, states are refused until both agree for a whole
-    window.
-
-    Attributes:
-        joints: Names, for messages.
-        rows: Arrays of the states.
-        window: Length of the window [s].
-        gap: Time between two states above which a new window begins [s].
-        doubt: Last disagreement: joint index, displacement by positions, displacement
-            by velocities, duration [s]; None if there is none.
+    `window` [s]; a new one begins where states are more than `gap` [s] apart. `doubt`
+    is the last disagreement: joint index, displacement by positions, by velocities,
+    duration [s].
     """
 
     def __init__(
@@ -380,18 +340,11 @@ class LongMotion:
         self._last = None
 
     def add(self, stamp: float) -> None:
-        """Add the state in `rows`, which has passed the other checks.
+        """Add the state in `rows`, which has passed the other checks, at `stamp` [s].
 
         A stamp before the last one, or more than `gap` after it, begins a new window.
         On a disagreement `doubt` is set and a new window begins; a whole window without
-        one clears `doubt`.
-
-        Args:
-            stamp: Time stamp of the state [s].
-
-        Raises:
-            StateError: Positions and velocities disagree, or did since the last
-                agreeing window.
+        one clears `doubt`; until then each state is a StateError.
         """
         last = self._last
         self._last = stamp

@@ -16,13 +16,10 @@ MOST = 32  # maximum number of stored sets of names
 
 
 class MergedState(NamedTuple):
-    """State of all joints, with the times of its oldest part.
+    """State of all joints, with the receipt time and stamp of its oldest part [s].
 
-    Attributes:
-        t: Time of receipt of the oldest part, monotonic [s].
-        stamp: Time stamp of the oldest part [s]; None if a part has none.
-        fields: Arrays (n,) of the n joints by name: position, velocity and effort; a
-            field that any part lacks is left out.
+    `stamp` is None if a part has none. `fields` are arrays (n,) by name: position,
+    velocity and effort, without a field that any part lacks.
     """
 
     t: float
@@ -33,11 +30,7 @@ class MergedState(NamedTuple):
 class Sources:
     """Counts the probable publishers of a topic by the joint names of their states.
 
-    A gripper beside an arm publishes states with none of the arm's joints: it is not a
-    second robot.
-
-    Attributes:
-        joints: Controlled joints.
+    A gripper beside an arm, whose states have none of `joints`, is no second robot.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -47,14 +40,8 @@ class Sources:
     def sort(self, t: float, names: tuple[str, ...]) -> str:
         """Return how many controlled joints a state has: NONE, PART or WHOLE.
 
-        These are the texts "none of the joints", "a part of them", "all of them".
-        Joints besides the controlled ones do not count. The names are stored with t,
-        for `recent`; a new set of names beyond MOST (32) first removes all earlier
-        ones.
-
-        Args:
-            t: Time of receipt [s].
-            names: Joint names of the state.
+        Names are stored with the time of receipt t [s] for `recent`; a new set beyond
+        MOST (32) first removes all earlier ones.
         """
         known = self._seen.get(names)
         share = known[0] if known else self._share(names)
@@ -70,12 +57,7 @@ class Sources:
         return WHOLE if common == self.joints else PART if common else NONE
 
     def recent(self, t: float, share: str) -> list[tuple[str, ...]]:
-        """Return the sets of names of one kind received within the last second.
-
-        Args:
-            t: Present time [s].
-            share: NONE, PART or WHOLE.
-        """
+        """Return the sets of names of one share received in the second before t [s]."""
         return [
             names
             for names, (kind, seen) in self._seen.items()
@@ -85,13 +67,8 @@ class Sources:
     def robots(self, t: float, publishers: int) -> int:
         """Return how many publishers of a topic may be robots with these joints.
 
-        Each set of names without the joints, in the last second, counts as one
+        Each set of names without the joints, in the second before t [s], counts as one
         publisher that is no robot; all publishers of parts together count as one robot.
-        At least 0.
-
-        Args:
-            t: Present time [s].
-            publishers: Number of publishers of the topic.
         """
         parts = len(self.recent(t, PART))
         others = len(self.recent(t, NONE)) + parts
@@ -99,16 +76,11 @@ class Sources:
 
 
 class PartMerger:
-    """Merges states of some joints into states of all joints.
+    """Merges states of some joints into states of all joints, in the order of `joints`.
 
     A merged state is complete when each joint has come since the last one: no part is
-    used twice, and when a publisher dies nothing is merged any more. Time stamps and
-    times of receipt of its parts differ by less than `spread`; an older part is
-    dropped.
-
-    Attributes:
-        joints: Controlled joints, in the order of the merged arrays.
-        spread: Largest time difference between parts of one state [s].
+    used twice, and when a publisher dies nothing is merged any more. Parts whose stamps
+    or times of receipt are older by `spread` [s] are dropped.
     """
 
     def __init__(self, joints: Sequence[str], spread: float) -> None:
@@ -132,22 +104,13 @@ class PartMerger:
     ) -> MergedState | None:
         """Add a part; return the merged state if it is complete, else None.
 
-        A newer part of a joint replaces its older one.
+        A newer part of a joint replaces its older one. `fields` has the keys position,
+        velocity and effort; each value has one number per name, or is empty.
 
-        Args:
-            t: Time of receipt, monotonic [s].
-            names: Joint names of the part; other joints are ignored.
-            fields: Mapping with the keys position, velocity and effort; each value has
-                one number per name, or is empty.
-            stamp: Time stamp [s]; None if there is none.
-
-        Raises:
-            ShapeError: A controlled joint is repeated, or a field has not one number
-                per name; the part is ignored, as after a ValueError or TypeError for a
-                field that is no numbers.
-            SettingError: Earlier parts differ by `spread` or more in time from this
-                one, or one has a stamp and the other none. They are dropped; this part
-                is retained.
+        A part is ignored with a ShapeError if a controlled joint is repeated, or a
+        field has not one number per name. SettingError: earlier parts differ by
+        `spread` or more in time from this one, or one has a stamp and the other none.
+        They are dropped; this part is retained.
         """
         places = [k for k, name in enumerate(names) if name in self._index]
         joints = [self._index[names[k]] for k in places]

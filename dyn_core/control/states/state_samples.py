@@ -43,13 +43,7 @@ SEVERAL = 10  # refused states after which two clocks may be said to differ
 
 
 def check_time(t: Any, call: str, name: str = "t") -> None:
-    """Raise a SettingError unless a time is a finite number.
-
-    Args:
-        t: The time [s].
-        call: Call with its arguments, for the message.
-        name: Name of the argument, such as t or stamp.
-    """
+    """Raise a SettingError, which shows `call`, unless a time is a finite number."""
     try:
         known = math.isfinite(t)
     except (TypeError, OverflowError):  # a text; an int too large for a float
@@ -61,13 +55,7 @@ def check_time(t: Any, call: str, name: str = "t") -> None:
 
 
 def check_times(t: Any, stamp: Any | None, now: Any | None, clock: Any | None) -> None:
-    """Raise a SettingError unless the times of Controller.update are finite numbers.
-
-    None is valid for all but t. It is called in each cycle, and takes 0.1 us.
-
-    Args:
-        t, stamp, now, clock: Arguments of Controller.update [s].
-    """
+    """Raise a SettingError unless t, and other times but None, are finite numbers."""
     isfinite = math.isfinite
     try:
         if (
@@ -89,11 +77,8 @@ def check_times(t: Any, stamp: Any | None, now: Any | None, clock: Any | None) -
 class StateAge:
     """Refuses states, or other samples, that are too old or in the future.
 
-    Attributes:
-        longest: Largest age and largest lead [s]; 0: no limit.
-        what: Name of a sample in messages.
-        unstamped: Whether a state without a stamp, whose age cannot be checked, has
-            come.
+    `longest` is the largest age and the largest lead [s], 0: no limit. `unstamped`: a
+    state without a stamp, whose age cannot be checked, has come.
     """
 
     def __init__(self, longest: float, what: str = "state") -> None:
@@ -110,17 +95,11 @@ class StateAge:
         self._refused, self._least, self._most = 0, math.inf, -math.inf
 
     def check(self, stamp: float | None, clock: float | None) -> None:
-        """Check the age of a state.
+        """Raise a StateError if a state's age is above `longest`, or below -longest.
 
-        Args:
-            stamp: Time stamp of the state [s]; None: not checked, and
-                `unstamped` becomes True.
-            clock: Present time of the same clock [s]; None: not checked.
-
-        Raises:
-            StateError: The age is above `longest`, or below -longest. From the tenth
-                refusal in a row on, if all ages are within 0.05 s, the message says
-                that the clocks differ.
+        Without `stamp` (`unstamped`) or `clock` nothing is checked. From the tenth
+        refusal in a row on, with all ages within 0.05 s, the message says that clocks
+        differ.
         """
         if stamp is None:
             self.unstamped = True
@@ -148,18 +127,7 @@ class StateAge:
 def check_sample(
     joints: Sequence[str], q: np.ndarray, qd: np.ndarray, counters: Counter
 ) -> None:
-    """Check the size of a state, and that its numbers are finite.
-
-    Args:
-        joints: Names in the order of the arrays.
-        q, qd: Positions and velocities.
-        counters: Counter of refusals, updated before an error is raised: "position of
-            wrong size", "position not finite", or the same with velocity.
-
-    Raises:
-        ShapeError: An array has not the shape (n,).
-        NonFiniteError: A number is not finite; names the joints.
-    """
+    """Refuse a state that is not (n,) or not finite, and count it in `counters`."""
     n = len(joints)
     for name, x in (("position", q), ("velocity", qd)):
         if x.shape != (n,):

@@ -44,13 +44,7 @@ class Node(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A condition that must hold, and the error where it does not.
-
-    Attributes:
-        condition: Index of its node.
-        error: Class of the error.
-        item: Joint, row or quantity that the error names.
-    """
+    """A condition (its node) that must hold, and the error, which names `item`."""
 
     condition: int
     error: type[RequireError]
@@ -59,16 +53,10 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True)
 class Region:
-    """Body and condition of a loop.
+    """Body and condition of a loop of at most `max` rounds.
 
-    Inputs of both Graphs are the state values, then the values from outside of the loop
-    that either of them uses.
-
-    Attributes:
-        width: Number of state values.
-        body: Graph whose outputs are the next state.
-        cond: Graph with one output: the condition to continue.
-        max: Maximum number of rounds.
+    Inputs of both Graphs are the `width` state values, then the values from outside of
+    the loop that either of them uses.
     """
 
     width: int
@@ -273,14 +261,7 @@ class Graph:
 
 
 def first_failure(status: Any, holds: Any, number: int) -> Any:
-    """Return the status, with `number` where it is 0 and the requirement does not hold.
-
-    Args:
-        status: Status of one state, or of each row; not changed.
-        holds: Condition as a bool, or a column of bools, (rows,); a column of floats
-            raises TypeError.
-        number: Number of the requirement, from 1.
-    """
+    """Return the status, with `number` where it is 0 and `holds` is False."""
     if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
         return np.where((np.asarray(status) == 0) & ~np.asarray(holds), number, status)
     return number if status == 0 and not holds else status
@@ -311,15 +292,9 @@ def _evaluate(
 
 
 def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
-    """Return the entries of a product of matrices, row by row.
+    """Return the entries of a product of matrices, row by row, as floats or columns.
 
-    Args:
-        shape: Sizes, sign of A B, and whether it is added to C.
-        operands: Entries of A, of B and, if shape.onto, of C, each row by row; floats
-            or columns (rows,).
-
-    Returns:
-        Floats, or a column where one of its operands is a column.
+    Operands are the entries of A, of B and, if shape.onto, of C, each row by row.
     """
     a, b, c = shape.split(operands)
     return unrolled_product(a, b, c, shape)
@@ -333,13 +308,8 @@ def run_loop(
     """Return the final state of a loop on floats or columns.
 
     It ends when the condition fails, at the latest after region.max rounds. In a batch
-    each row keeps its state from the round in which its own condition fails.
-
-    Args:
-        region: Body and condition.
-        operands: State, then the values from outside of the loop.
-        run: Returns the flat outputs of a Graph: run(graph, inputs); its errors pass
-            through.
+    each row keeps its state from the round in which its own condition fails. Operands
+    are the state, then values from outside; `run` returns the flat outputs of a Graph.
     """
     state, captured = list(operands[: region.width]), list(operands[region.width :])
     active: Any = True

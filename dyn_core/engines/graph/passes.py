@@ -20,15 +20,8 @@ COMMUTES = frozenset(("add", "mul", "eq", "and", "or"))
 class Builder:
     """Grows a Graph: equal nodes are shared, rules are applied as nodes arrive.
 
-    Args:
-        width: Number of flat inputs.
-        folding: Whether rules apply and equal nodes are shared; if not, the Graph has
-            every operation as requested.
-
-    Attributes:
-        graph: The Graph so far.
-        values: By node, the value of a constant, or None.
-        has_zero: Whether rules apply and the constant 0.0 has a node.
+    Without `folding` the Graph has every operation as requested. `values` has by node
+    the value of a constant, or None; `has_zero`: rules apply and 0.0 has a node.
     """
 
     def __init__(self, width: int, folding: bool = True) -> None:
@@ -39,10 +32,9 @@ class Builder:
         self._known: dict[Any, int] = {}
 
     def const(self, value: Any) -> int:
-        """Return the index of the node of a constant, added if there is none.
+        """Return the index of the node of a constant, added if new or without folding.
 
         Numbers become floats; True, False, 1.0, 0.0 and -0.0 have nodes of their own.
-        Without folding a node is always added.
         """
         value = value if isinstance(value, bool) else float(value)
         # True equals 1.0, zeros of either sign are equal, NaN does not equal itself.
@@ -55,17 +47,11 @@ class Builder:
         return self._append(Node("const", (), value), key)
 
     def node(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
-        """Return the index of an operation's node.
+        """Return the index of an operation's node, with the data listed in graph.py.
 
         With folding, it is simplified where a rule applies, and an equal node is used
         again; loops and calls always get a new node. Operands of a commutative
         operation are put in ascending order, without folding too.
-
-        Args:
-            op: Name of the operation.
-            operands: Indices of nodes.
-            data: None for OPERATIONS; else what the module graph.py lists for the
-                operation: an index, a Region, a Call or a ProductShape.
         """
         if not self.folding or op in ("loop", "call"):
             return self._append(Node(op, _ordered(op, operands), data), None)
@@ -87,13 +73,7 @@ class Builder:
         return result
 
     def require(self, condition: int, error: Any, item: str) -> None:
-        """Add a requirement; with folding, one that is the constant True is omitted.
-
-        Args:
-            condition: Index of its node.
-            error: Class of the error.
-            item: Joint, row or quantity that the error names.
-        """
+        """Add a requirement; with folding, one that is constantly True is omitted."""
         if self.folding and self.values[condition] is True:
             return
         self.graph.requirements.append(Requirement(condition, error, item))
@@ -237,10 +217,7 @@ RULES: dict[str, Rule] = {
 
 
 def prune(graph: Graph) -> Graph:
-    """Return a copy without unused nodes, inside loops too; the argument is unchanged.
-
-    Used is a node on which an output or a requirement depends.
-    """
+    """Return a copy with the nodes that outputs and requirements need, in loops too."""
     needed = bytearray(len(graph.nodes))
     for k in (*graph.outputs, *(r.condition for r in graph.requirements)):
         needed[k] = True

@@ -29,13 +29,7 @@ Runner = Callable[[Sequence[Any]], tuple[list[Any], Any]]
 def compile_graph(graph: Graph, columns: bool) -> Runner:
     """Return a function equal to `graph.run`, on floats or on columns of a batch.
 
-    The function takes the flat inputs and returns (outputs, status); a RowError of a
-    Program that the Graph calls passes through.
-
-    Args:
-        graph: Graph.
-        columns: Whether inputs may be columns; NumPy's floating-point warnings are then
-            off during a call.
+    With columns, NumPy's floating-point warnings are off during a call.
     """
     templates = _ON_COLUMNS if columns else _ON_FLOATS
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}

@@ -21,12 +21,7 @@ ROLLED_ROW = 64  # the same for a number times a row, where no sum stays in regi
 
 
 class Symbol(Number):
-    """An unknown number: a node of the Graph being traced.
-
-    Attributes:
-        tracer: Tracer of its Graph.
-        node: Index of its node.
-    """
+    """An unknown number: a node of the Graph being traced."""
 
     __slots__ = ("node", "tracer")
 
@@ -40,22 +35,7 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced; return its result.
-
-        It is a Symbol, or a float or bool where it is constant; for a loop, call or
-        product the list or tuple of these; None for require.
-
-        Args:
-            op: Name in OPERATIONS, or loop, call, product, require.
-            operands: Numbers and Symbols, one by one; of loop: state, body, condition,
-                maximum of rounds; of call: Program, flat inputs; of product: entries of
-                A, of B, of C, shape; of require: condition, class of the error, item.
-
-        Raises:
-            TraceError: An operand is not a number or is a Symbol of another trace,
-                require is in the condition of a loop, or a loop's body returns a wrong
-                number of values.
-        """
+        """Record an operation in the innermost traced Graph, see Tracer.record."""
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner
@@ -68,14 +48,7 @@ class Symbol(Number):
 
         From 120 multiplications on, or 64 where a number is multiplied with a row, it
         is recorded as one operation; a smaller one, and any in a trace without folding,
-        as separate operations.
-
-        Args:
-            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes, sign of A B, and whether it is added to C.
-
-        Raises:
-            TraceError: An entry is not a number, or is a Symbol of another trace.
+        as separate operations. Entries are row by row; c is empty without a C.
         """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
@@ -90,10 +63,7 @@ class Symbol(Number):
         )
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raise TraceError with the line of the algorithm.
-
-        A traced value cannot become a Python number or an array. Arguments are ignored.
-        """
+        """Raise TraceError: a traced value cannot become a number or an array."""
         raise TraceError(
             f"{_place()}: a traced value cannot become a Python number;"
             " algorithms use the functions of dyn_core.authoring, not math or numpy"
@@ -123,11 +93,7 @@ def _record(op: str, a: Symbol, b: Any) -> Any:
 class Tracer:
     """Traces one Graph, and the Graphs of the loops in it.
 
-    Args:
-        width: Number of flat inputs.
-        outer: Tracer of the surrounding Graph, in a loop.
-        folding: Whether rules simplify operations, and equal nodes are shared.
-        requires: Whether require() is allowed; not in the condition of a loop.
+    `outer` is the Tracer around a loop; `requires` is False in a loop's condition.
     """
 
     def __init__(
@@ -146,20 +112,12 @@ class Tracer:
     def record(self, op: str, operands: Sequence[Any]) -> Any:
         """Record an operation in this Tracer's Graph and return its result.
 
-        Args:
-            op: Name in OPERATIONS, or loop, call, product, require.
-            operands: Numbers and Symbols; of loop: state, body, condition, maximum of
-                rounds; of call: Program, flat inputs; of product: entries of A, of B,
-                of C, shape; of require: condition, class of the error, item.
-
-        Returns:
-            A Symbol, or a float or bool where the result is constant; for a loop, call
-            or product the list or tuple of results; None for require.
-
-        Raises:
-            TraceError: An operand is not a number or is a Symbol of another trace,
-                require is in the condition of a loop, or a loop's body returns a wrong
-                number of values.
+        It is a Symbol, or a float or bool where it is constant; for a loop, call or
+        product the list or tuple of these; None for require. Operands of loop: state,
+        body, condition, maximum of rounds; of call: Program, flat inputs; of product:
+        entries of A, of B, of C, shape; of require: condition, class of the error,
+        item. TraceError: an operand is no number or of another trace, require is in the
+        condition of a loop, or a loop's body returns a wrong number of values.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -197,12 +155,8 @@ class Tracer:
     def lift(self, x: Any) -> int:
         """Return the node index of a number, or of a Symbol of this or an outer Graph.
 
-        A number is anything that float() accepts; a bool stays one. The node of a
-        constant is added if there is none, without folding always. A Symbol of an outer
-        Graph becomes an input of this one.
-
-        Raises:
-            TraceError: x is not a number, or is a Symbol of another trace.
+        Numbers are what float() accepts; a bool stays one. A Symbol of an outer Graph
+        becomes an input of this one. TraceError for others.
         """
         if type(x) is float:
             return self.builder.const(x)
@@ -220,29 +174,14 @@ class Tracer:
         return self._capture(x)
 
     def call(self, program: Callee, operands: Sequence[Any]) -> list[Any]:
-        """Record the call of a Program that is not traced; return its flat results.
-
-        Args:
-            program: Program to call when the Graph runs.
-            operands: Its flat inputs, numbers or Symbols, of this or an outer Graph.
-
-        Raises:
-            TraceError: An operand is not a number, or is a Symbol of another trace.
-        """
+        """Record the call of a Program that is not traced; return its flat results."""
         width = sum(port.size for port in program.outputs)
         nodes = tuple(self.lift(x) for x in operands)
         node = self.builder.node("call", nodes, Call(program, width))
         return self._items(node, width)
 
     def finish(self, outputs: Sequence[Any]) -> Graph:
-        """Return the Graph with these outputs; pruned if folding, else with all nodes.
-
-        Args:
-            outputs: Numbers or Symbols.
-
-        Raises:
-            TraceError: An output is not a number, or is a Symbol of another trace.
-        """
+        """Return the Graph with these outputs; if folding, it is pruned."""
         self.builder.graph.outputs = [self.lift(x) for x in outputs]
         graph = self.builder.graph
         return prune(graph) if self.folding else graph
@@ -361,12 +300,8 @@ class Tracer:
     def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
         """Record and return the number of the requirement of a loop that failed first.
 
-        It is counted from 1; 0.0 if none failed in this or an earlier round. The number
-        before this round is an input of the body's Graph, with the provisional index
-        -1.
-
-        Args:
-            requirements: Requirements of the loop's body, in order.
+        It counts from 1; 0.0 if none failed in this or an earlier round. The number
+        before this round is an input of the body's Graph, provisionally index -1.
         """
         node, const = self.builder.node, self.builder.const
         none = this = const(0.0)
@@ -405,17 +340,9 @@ def _renumbered(
 def trace(
     function: Callable[..., Sequence[Any]], width: int, folding: bool = True
 ) -> Graph:
-    """Return the Graph of a function of `width` numbers that returns a flat list.
+    """Return the Graph of a function from a list of `width` Symbols to a flat list.
 
-    Args:
-        function: Called with one argument, a list of Symbols.
-        width: Number of flat inputs.
-        folding: Whether rules simplify operations, equal nodes are shared, and unused
-            nodes are removed.
-
-    Raises:
-        TraceError: The function cannot be traced; the message names file and line.
-            Other exceptions of the function pass through.
+    With `folding`, rules simplify operations, equal nodes are shared, others removed.
     """
     with seldom_collected():
         tracer = Tracer(width, folding=folding)

@@ -48,13 +48,8 @@ def _target(host: host_machine.Machine, level: int) -> Any:
 def compile_ir(ir: str, passes: int = 0) -> bytes:
     """Return the object code of a module. host_machine.missing() must be "".
 
-    Args:
-        ir: LLVM IR of the module, as text.
-        passes: Level of LLVM's optimisation passes, 1 or 2, with its code generator at
-            level 2; 0: no passes, and level 1, which is enough for traced code.
-
-    Raises:
-        CompileError: LLVM refuses the IR, or cannot generate code.
+    `passes` is the level of LLVM's optimisation passes, 1 or 2, with its code generator
+    at level 2; 0: no passes, and level 1, which is enough for traced code.
     """
     import llvmlite.binding as llvm
 
@@ -69,18 +64,7 @@ def compile_ir(ir: str, passes: int = 0) -> bytes:
 
 
 def compile_all(irs: Sequence[str], passes: int = 0) -> list[bytes]:
-    """Return the object codes of modules, which are compiled in parallel.
-
-    At most as many threads work as a batch has.
-
-    Args:
-        irs: LLVM IR of each module.
-        passes: As in compile_ir.
-
-    Raises:
-        CompileError: LLVM failed.
-        SettingError: DYN_THREADS is invalid.
-    """
+    """Return the object codes of modules, which are compiled in parallel."""
     codes = [b""] * len(irs)
     left = list(reversed(range(len(irs))))
 
@@ -163,10 +147,7 @@ def _object_code(target: Any, module: Any) -> bytes:
 
 
 def code_size(code: bytes) -> int:
-    """Return the number of bytes of instructions and constants in object code.
-
-    The rest, about a quarter, is symbols and relocations for the loader.
-    """
+    """Return the number of bytes of instructions and constants in object code."""
     import llvmlite.binding as llvm
 
     loaded = 0
@@ -179,17 +160,7 @@ def code_size(code: bytes) -> int:
 
 
 def assembly(ir: str) -> str:
-    """Return the assembly text of a module for this machine, for reading.
-
-    As from compile_ir without `passes`: no optimisation passes run, and the code
-    generator uses level 1. host_machine.missing() must be "".
-
-    Args:
-        ir: LLVM IR.
-
-    Raises:
-        RuntimeError: LLVM refuses the IR.
-    """
+    """Return the assembly text of the code of compile_ir(ir), for reading."""
     import llvmlite.binding as llvm
 
     host = host_machine.machine()
@@ -200,11 +171,7 @@ def assembly(ir: str) -> str:
 class Loaded:
     """Object codes in memory; their functions are valid while this object exists.
 
-    Args:
-        codes: Object codes, loaded in this order; together they contain every function
-            that they call, except for functions of the process.
-
-    Raises CompileError if a code cannot be loaded.
+    Together they contain every function that they call, but those of the process.
     """
 
     def __init__(self, *codes: bytes) -> None:
@@ -222,11 +189,7 @@ class Loaded:
                 raise CompileError(f"object code cannot be loaded: {error}") from error
 
     def address(self, name: str) -> int:
-        """Return the address of a function, valid while this object exists.
-
-        Raises:
-            CompileError: The function does not exist.
-        """
+        """Return the address of a function, valid while this object exists."""
         with _loading, _lock.shared():
             address = self._engine.get_function_address(name)
         if not address:
@@ -246,15 +209,10 @@ def progress(
 ) -> Iterator[Callable[[int], None]]:
     """Report the elapsed time of a block of code each second, and its total at the end.
 
-    A context manager. Nothing is reported for a block of less than a second, if no
-    thread can be started, or if `report` is None and stderr is no terminal. It yields a
-    function of the number of steps of a kernel; after its call the report includes an
-    estimate of the total time.
-
-    Args:
-        what: Description of the work.
-        report: Function that writes a text, which begins with a carriage return, the
-            last one ends with a newline; None: stderr, if it is a terminal.
+    Nothing is reported for a block of less than a second, if no thread can be started,
+    or if `report` is None and stderr is no terminal. It yields a function of the number
+    of steps of a kernel; after its call the report includes an estimate of the total
+    time. A text begins with a carriage return; the last one ends with a newline.
     """
     write = _terminal() if report is None else report
     if write is None:

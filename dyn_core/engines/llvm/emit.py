@@ -82,12 +82,7 @@ class _State:
 class LoopCalls:
     """Writes functions for the loops of a Schedule, and returns their calls.
 
-    Attributes:
-        emitter: Writer of the kernel's functions.
-        schedule: Schedule of the loops.
-        base: Scratch memory of its slots.
-        writer: Returns a FunctionWriter whose outputs go to a Place.
-        copies: Writes functions that copy values, as ProductCalls.copies.
+    `base` is the scratch memory of its slots; outputs of `writer` go to a Place.
     """
 
     emitter: Any
@@ -100,14 +95,7 @@ class LoopCalls:
         """Write a loop and return its calls: store operands, run it, copy items.
 
         The scratch memory grows. Items that are entries of products are copied into
-        those arrays. The slots of all items in the Schedule are set to the loop's
-        state.
-
-        Args:
-            step: Operands are the initial state, then captured values.
-
-        Raises:
-            ValueError: An operation in the loop has no machine form.
+        those arrays. Slots of all items in the Schedule become the loop's state.
         """
         region, which, _ = step.data
         emitter, schedule = self.emitter, self.schedule
@@ -325,20 +313,14 @@ def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
 class Emitter:
     """Writes functions of one kernel, of the pointers %in, %out and %s (scratch).
 
-    Args:
+    Attributes:
         width: Lanes of a value, of type Lanes for float32.
         fused: Whether a multiply-add is one instruction.
         pack: Number of sines and cosines computed at once for a single state.
         vector: Entries of a row in one vector of a product of a single state.
-
-    Attributes:
-        ir: Lines of LLVM IR so far.
         top: Number of scratch slots in use; slot 0 is the status.
         steps: Number of operations written; operations in a loop count once.
         zeros: Slots that are read as zeros and never written.
-        last: Instructions of the last function written.
-        functions: Name and lanes of each mathematical function that is called.
-        products, tables: Writers of products, and of copies and zeros of many values.
     """
 
     def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
@@ -361,14 +343,7 @@ class Emitter:
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
 
-        `ir`, `top`, `zeros`, `steps` and `functions` grow.
-
-        Args:
-            graph: Graph without calls of Programs.
-            inputs, outputs: Memory of the flat inputs and outputs.
-
-        Raises:
-            ValueError: An operation has no machine form.
+        ValueError: an operation has no machine form.
         """
         readable = isinstance(outputs, (Ports, BehindPointer))
         joined = outputs.joined if readable else None
@@ -403,11 +378,7 @@ class Emitter:
         return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
-        """Return the IR of all functions so far, with all that they refer to.
-
-        Args:
-            more: Further lane widths whose intrinsics are declared.
-        """
+        """Return the IR of all functions, and what they and `more` lanes refer to."""
         called = definitions(sorted(self.functions), self.fused)
         widths = [self.width, *(w for _, w in self.functions), *more]
         products = self.products.definitions()

@@ -11,10 +11,8 @@ from dyn_core.engines.llvm.ir import Instructions, kind, lanes_like, real_size
 class FunctionCode(Instructions):
     """Instructions of one function, with the values and pointers in registers.
 
-    Attributes:
-        pointers: By (register of a table of pointers, port), the register of the port's
-            address.
-        values: By node, (register, kind) of its value; kind is "real" or "truth".
+    `pointers`: by (register of a table of pointers, port), the register of the port's
+    address. `values`: by node, (register, kind), kind "real" or "truth".
     """
 
     def __init__(self, width: int, fused: bool) -> None:
@@ -23,32 +21,19 @@ class FunctionCode(Instructions):
         self.values: dict[int, tuple[str, str]] = {}
 
     def shifted(self, base: str, count: int) -> str:
-        """Return a pointer `count` values (of all lanes) behind `base`.
-
-        An instruction is appended unless `count` is 0.
-
-        Args:
-            base: Register of an address.
-            count: Number of values.
-        """
+        """Return a pointer `count` values (of all lanes) behind the register `base`."""
         if count == 0:
             return base
         number, offset = kind("real", lanes_like(self.width, 1)), count * self.width
         return self.new(f"getelementptr {number}, ptr {base}, i64 {offset}")
 
     def load(self, place: Place, k: int) -> str:
-        """Write the load of value k of a Place; return its register.
-
-        The register holds a real of all lanes.
-        """
+        """Write the load of value k of a Place; return its register, of all lanes."""
         pointer, align = place.address(self, k)
         return self.new(f"load {self.real}, ptr {pointer}, align {align}")
 
     def store(self, place: Place, k: int, name: str) -> None:
-        """Write the store of register `name` to value k of a Place.
-
-        The register holds a real of all lanes.
-        """
+        """Write the store of register `name`, of all lanes, to value k of a Place."""
         pointer, align = place.address(self, k)
         self.lines.append(f"  store {self.real} {name}, ptr {pointer}, align {align}")
 
@@ -57,12 +42,7 @@ class Place(Protocol):
     """Memory of numbered values: Ports, Slots, or memory behind a pointer."""
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Write the address of value k; return its pointer and alignment [bytes].
-
-        Args:
-            code: Function to which instructions are appended, if any are needed.
-            k: Number of the value.
-        """
+        """Write the address of value k; return its pointer and alignment [bytes]."""
 
     def joined(self, a: int, b: int) -> bool:
         """Return whether value b = a + 1 is adjacent to value a in memory."""

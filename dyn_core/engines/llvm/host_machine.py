@@ -81,11 +81,8 @@ class Machine:
 def missing() -> str:
     """Return the reason why machine code is not available here; "" where it is.
 
-    The first call decides for the process. It initialises LLVM, and warns of unknown
-    environment variables DYN_....
-
-    Raises:
-        SettingError: DYN_NATIVE, DYN_THREADS or DYN_CACHE_LIMIT has an invalid value.
+    The first call decides for the process. It initialises LLVM, warns of unknown
+    variables DYN_..., and refuses invalid ones with a SettingError.
     """
     _warn_of_unknown_variables()
     count_threads(), cache_limit()  # raise for invalid settings now, not at first use
@@ -128,21 +125,16 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Issue a DynWarning that Programs run without machine code, and why.
+    """Warn once in the process that Programs run without machine code, and why.
 
-    Only the first call in the process does so. Where warnings are errors, the message
-    is printed to stderr instead, and nothing is raised. The caller has checked that
-    missing() is not empty.
+    Where warnings are errors, it is printed to stderr. missing() must not be empty.
     """
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
 @once
 def machine() -> Machine:
-    """Return the properties of this machine, determined once.
-
-    Precondition: missing() is empty. ImportError without llvmlite.
-    """
+    """Return the properties of this machine, found once; missing() must be empty."""
     import llvmlite
     import llvmlite.binding as llvm
 

@@ -33,10 +33,7 @@ def real_size(width: int) -> int:
 
 
 def suffix(width: int) -> str:
-    """Return the type suffix of LLVM's intrinsics for real numbers.
-
-    It is f64 or, for 4 lanes, v4f64; f32 or v4f32 if `width` is of type Lanes.
-    """
+    """Return the suffix of LLVM's intrinsics: f64, v4f64, or f32, v4f32 for Lanes."""
     one = "f32" if is_single(width) else "f64"
     return one if width == 1 else f"v{width}{one}"
 
@@ -53,13 +50,9 @@ def kind(name: str, width: int) -> str:
 
 
 def rounded_constant(x: float, single: bool) -> float:
-    """Return a constant as used in code; no rounding to float32 makes it zero.
+    """Return a constant as used in code; `single`: rounded to float32, not to zero.
 
-    Args:
-        x: Constant; NaN and zero are returned unchanged.
-        single: Whether code is of float32: x is rounded, tiny ones to the smallest
-            normal number with their sign, too large ones to infinity. Else x is
-            unchanged.
+    Tiny ones become the smallest normal number with sign, too large ones infinity.
     """
     if not single or x == 0.0 or x != x:
         return x
@@ -70,13 +63,9 @@ def rounded_constant(x: float, single: bool) -> float:
 
 
 def constant(x: Any, name: str, width: int) -> str:
-    """Return an LLVM constant of a kind, the same in every lane.
+    """Return an LLVM constant of a kind (real, whole, truth), the same in every lane.
 
-    Args:
-        x: Number or condition; a real is rounded to float32 for Lanes (tiny ones but 0
-            to 2**-126 with their sign), a whole number is truncated.
-        name: Kind: real, whole or truth.
-        width: Lanes, of type Lanes for float32.
+    A real is a rounded_constant; a whole number is truncated.
     """
     one = lanes_like(width, 1)
     if name == "real":
@@ -207,14 +196,9 @@ class Instructions:
 
 
 class Value:
-    """An LLVM value with Python's operators.
+    """An LLVM value with Python's operators; its `kind` is real, whole or truth.
 
     Operators and methods append an instruction to the function and return its result.
-
-    Attributes:
-        instructions: Function that it belongs to.
-        kind: real, whole or truth.
-        name: Register or constant.
     """
 
     __slots__ = ("instructions", "kind", "name")
@@ -263,12 +247,9 @@ class Value:
         return f"f{name}" if self.kind == "real" else name
 
     def compare(self, how: str, other: Any) -> Value:
-        """Return a condition of two values; whole numbers are signed.
+        """Return a condition of two values of a kind; whole numbers are signed.
 
-        Args:
-            how: lt, le, gt, ge, eq (all false for NaN) or ne (true for NaN); of two
-                conditions, eq or ne.
-            other: Value or constant of the same kind.
+        `how`: lt, le, gt, ge, eq (false for NaN), ne (true); of conditions eq or ne.
         """
         other = self.instructions.lift(other, self.kind)
         if self.kind == "real":

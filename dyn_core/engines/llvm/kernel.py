@@ -50,15 +50,7 @@ _LOADING = Lock()
 def compile_pieces(ir: str) -> list[bytes]:
     """Return the object codes of a module, in the order in which they must be loaded.
 
-    Its pieces (see `split`) are compiled in parallel, on at most as many threads as a
-    batch has.
-
-    Args:
-        ir: LLVM IR in which called functions come before their callers.
-
-    Raises:
-        CompileError: LLVM failed.
-        SettingError: DYN_THREADS is invalid.
+    Called functions come before callers. Pieces (`split`) are compiled in parallel.
     """
     return compiler.compile_all(split(ir))
 
@@ -116,15 +108,8 @@ def _name(definition: str) -> str:
 class Variant:
     """Callable form of a Graph for one state or for rows, see kernel_ir.py.
 
-    Args:
-        addresses, scratch, steps, rounds: As the attributes.
-
-    Attributes:
-        addresses: Address of each function, by name.
-        call: By name, the functions as ctypes, which release the GIL.
-        scratch: Bytes of scratch memory of a call.
-        steps: Operations of a row; operations in a loop count once.
-        rounds: Maximum number of executions of an operation in nested loops.
+    `call` has the functions as ctypes, which release the GIL. `scratch` is in bytes.
+    `steps` are a row's operations, those in loops once, run `rounds` times at most.
     """
 
     def __init__(
@@ -138,17 +123,13 @@ class Variant:
     def fill(self, memory: np.ndarray, address: int) -> None:
         """Initialise new scratch memory, which is zero; this class does nothing.
 
-        Args:
-            memory: Array of bytes (uint8) that contains the scratch memory, with at
-                least 64 bytes before it.
-            address: Address of its first byte.
+        `memory` has at least 64 bytes before `address`, that of its first byte.
         """
 
     def memory(self) -> tuple[Any, int]:
         """Return (owner, address) of scratch memory for one thread, 64-byte aligned.
 
-        It is memory that was handed back by give_back, with its old content, or else
-        new memory of zeros after `fill`. It is valid while the owner exists.
+        It has old content, or zeros after `fill`; it is valid while the owner exists.
         """
         try:
             return self._free.pop()
@@ -160,11 +141,7 @@ class Variant:
             return memory, address
 
     def give_back(self, memory: tuple[Any, int]) -> None:
-        """Hand scratch memory back, for later calls.
-
-        Args:
-            memory: Result of `memory`; the caller no longer uses it.
-        """
+        """Hand scratch memory of `memory` back, for later calls; the caller is done."""
         self._free.append(memory)
 
 
@@ -194,13 +171,7 @@ class Kernel(Variant):
 
 
 def lanes(dtype: np.dtype) -> int:
-    """Return the lanes of a batch on this machine, as many as fit into a vector.
-
-    For float32 the result is of type Lanes and twice the number for float64.
-
-    Args:
-        dtype: float64 or float32.
-    """
+    """Return the lanes of a batch, as many as fit a vector here; Lanes for float32."""
     width = host_machine.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
 
@@ -269,36 +240,18 @@ def later(
 ) -> None:
     """Make a kernel in the background, and store it in memory and on disk.
 
-    Returns at once, but where no thread can be started only after the kernel is made,
-    here. One that is in memory or on disk by then is not compiled again.
-
-    Args:
-        variant: scalar or batch.
-        name: Key of the kernel, from kernel_key.
-        graph: The Graph.
-        sizes: Sizes of the input and output ports.
-        width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
-            variants.
-        then: Called after the end with the job, on the thread that made the kernel: its
-            `result` is the kernel if its `error` is None; else `error` is the
-            exception.
+    Where no thread can be started, it is made here. One that is in memory or on disk by
+    then is not compiled again. `then` is called after the end with the job, on the
+    thread that made the kernel: its `result` is the kernel if its `error` is None.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)
 
 
 def at_hand(variant: str, name: str) -> Kernel | None:
-    """Return a kernel from memory or disk; None if there is none.
+    """Return a kernel from memory or disk; None if there is none, or a damaged one.
 
-    One from disk is stored in memory, where it stays while anything refers to it. A
-    damaged one counts as none.
-
-    Args:
-        variant: scalar or batch.
-        name: Key of the kernel, from kernel_key.
-
-    Raises:
-        CompileError: The code on disk cannot be loaded.
+    One from disk stays in memory while anything refers to it. CompileError: not loaded.
     """
     full = f"{variant}-{name}"
     with _LOADING:
@@ -358,19 +311,13 @@ def _make(
 
 
 def most_rounds(graph: Graph) -> int:
-    """Return the maximum number of executions of an operation in nested loops.
-
-    It is 1 without loops.
-    """
+    """Return the most executions of an operation in nested loops; 1 without loops."""
     loops = [node.data for node in graph.nodes if node.op == "loop"]
     return max((x.max * most_rounds(x.body) for x in loops), default=1)
 
 
 def forget() -> None:
-    """Remove all kernels from memory; later builds load them from disk or compile.
-
-    Programs that have their kernel continue to use it.
-    """
+    """Remove all kernels from memory; Programs that have theirs continue to use it."""
     _known.clear()
 
 

@@ -42,13 +42,9 @@ _NEAR = 16  # maximum gap of slots within one memset of zeros
 
 @dataclass(frozen=True)
 class KernelIR:
-    """LLVM IR of one kernel.
+    """LLVM IR of one kernel, and the names of the functions to call, see the module.
 
-    Attributes:
-        ir: LLVM module.
-        entries: Names of the functions to call, see the module.
-        scratch: Bytes of scratch memory of a call, which must be 64-byte aligned.
-        steps: Number of operations of a row; operations in a loop count once.
+    `scratch` is in bytes, 64-byte aligned; `steps` counts operations in a loop once.
     """
 
     ir: str
@@ -69,18 +65,9 @@ def scalar_kernel(
 ) -> KernelIR:
     """Return the kernel for one state, with the function `scalar`.
 
-    Args:
-        graph: Graph without calls of Programs.
-        inputs, outputs: Sizes of the ports.
-        fused: Whether multiply-adds are formed.
-        pack: Maximum number of angles whose sine and cosine are computed at once.
-        vector: Entries of a row in one vector of a matrix product.
-        one: One lane: 1 for float64, Lanes(1) for float32.
-        zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots that need it.
-
-    Raises:
-        ValueError: An operation has no machine form.
+    At most `pack` sines and cosines are computed at once; `vector` are the entries of a
+    row in one vector of a matrix product; `one` is 1 for float64, Lanes(1) for float32.
+    `zeroed`: scratch memory starts as zeros; else the kernel sets what needs it.
     """
     emitter = Emitter(one, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -117,20 +104,9 @@ def batch_kernel(
     width: int,
     zeroed: bool = True,
 ) -> KernelIR:
-    """Return the kernels for batches of at least `width` rows, and for blocks.
+    """Return `batch`, `streamed` and `blocked`, kernels for at least `width` rows.
 
-    The functions are `batch`, `streamed` and `blocked`.
-
-    Args:
-        graph: Graph without calls of Programs.
-        inputs, outputs: Sizes of the ports.
-        fused: Whether multiply-adds are formed.
-        width: Lanes, of type Lanes for float32.
-        zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots that need it.
-
-    Raises:
-        ValueError: An operation has no machine form.
+    `zeroed`: scratch memory starts as zeros; else they set the slots that need it.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))

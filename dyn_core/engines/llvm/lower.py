@@ -27,14 +27,13 @@ _LEAVES = ("const", "input")
 
 
 class ScheduledStep(NamedTuple):
-    """One step of a Schedule.
+    """One step of a Schedule, with the nodes of operands and results.
 
     Attributes:
-        op: Operation of operations.py; or fma (x y + z), fms (x y - z) or fnma (z - x
-            y) with operands (x, y, z); or sincos, for any number of angles.
-        operands: Nodes of the operands.
-        results: Nodes of the results. For sincos the sine and cosine of each angle in
-            turn, None where unused; for a loop or product the items that are used.
+        op: Operation of operations.py; or fma (x y + z), fms (x y - z) or fnma
+            (z - x y) with operands (x, y, z); or sincos, for any number of angles.
+        results: For sincos the sine and cosine of each angle in turn, None where
+            unused; for a loop or product the items that are used.
         data: For a loop or product (Region or ProductShape, index of each result among
             all items, node); else None.
     """
@@ -47,10 +46,9 @@ class ScheduledStep(NamedTuple):
 
 @dataclass
 class Schedule:
-    """Steps of a Graph in order.
+    """Steps of a Graph in order; operands and results are indices of its nodes.
 
     Attributes:
-        graph: Graph; operands and results are indices of its nodes.
         chunks: Steps of each function; a loop or product is a chunk of its own. Only
             the first chunk may be empty.
         slots: Slot of each value used by other chunks, counted from the Schedule's
@@ -58,11 +56,9 @@ class Schedule:
         outputs: By item of a product that is stored only among the outputs, the output
             to read it from.
         copies: By value, further slots: entries of matrices that it is part of.
-        size: Number of slots.
         arrays: Memory of the matrices of products, behind the other slots.
         ends: By value, the flat outputs that it is.
-        conditions: By value, the number (from 1 on) of the first requirement that it
-            is.
+        conditions: By value, the first requirement that it is, counted from 1.
     """
 
     graph: Graph
@@ -217,16 +213,8 @@ def fusions(
     """Return the multiply-adds of a Graph, and the multiplications that they absorb.
 
     A multiplication is absorbed by an addition or subtraction if that is its only use;
-    of two operands that are such multiplications, the second is.
-
-    Args:
-        graph: Graph.
-        uses: Number of uses of each node, as operand, output or requirement.
-
-    Returns:
-        A dict from the node of an addition or subtraction to (operation, operands),
-        with operation fma (x y + z), fms (x y - z) or fnma (z - x y) and operands (x,
-        y, z); and the set of absorbed multiplications.
+    of two operands that are such multiplications, the second is. The dict has by node
+    (operation, operands): fma (x y + z), fms (x y - z) or fnma (z - x y) and (x, y, z).
     """
     nodes, absorbed = graph.nodes, set()
     made: dict[int, tuple[str, tuple[int, ...]]] = {}

@@ -19,10 +19,7 @@ NONTEMPORAL = "!0 = !{i32 1}"  # metadata at the end of a module with a stream
 
 
 def group_of(width: int) -> int:
-    """Return the number of rows that are transposed at once: the lanes, at most 8.
-
-    It is of type Lanes for float32.
-    """
+    """Return the number of rows that are transposed at once: the lanes, at most 8."""
     return lanes_like(width, min(width, _GROUP))
 
 
@@ -31,13 +28,7 @@ def gather_calls(
 ) -> list[str]:
     """Return the calls of @gather that convert `width` rows to a block.
 
-    Args:
-        width: Lanes, of type Lanes for float32.
-        tag: Prefix of registers.
-        start: Register of the first row's address.
-        stride: Register of the bytes from row to row.
-        n: Number of columns.
-        to: Register of the block's address; columns of zeros fill its last group.
+    `start`, `stride` [bytes] and `to` are registers. Zeros fill the last group.
     """
     group, lines = group_of(width), []
     for k in range(width // group):
@@ -55,12 +46,7 @@ def gather_calls(
 def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str]:
     """Return the calls of @scatter that convert a block to `width` contiguous rows.
 
-    Args:
-        width: Lanes, of type Lanes for float32.
-        tag: Prefix of registers.
-        start: Register of the block's address; all columns of its last group are read.
-        n: Number of columns.
-        to: Register of the first row's address.
+    `start` and `to` are registers. All columns of the block's last group are read.
     """
     group, size, lines = group_of(width), real_size(width), []
     for k in range(width // group):
@@ -165,11 +151,8 @@ def gather(lanes: int) -> str:
     """Return the LLVM IR of `@gather(from, stride, n, to)`, rows -> block.
 
     It reads n numbers of each of group_of(lanes) rows, `stride` bytes apart, and writes
-    n vectors of one column each, `lanes` numbers apart, and as many vectors of zeros
-    as fill the last group. `to` must be aligned to the size of such a vector.
-
-    Args:
-        lanes: Lanes of the block, of type Lanes for float32.
+    n vectors of one column each, `lanes` numbers apart, and as many vectors of zeros as
+    fill the last group. `to` must be aligned to the size of such a vector.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
@@ -237,9 +220,6 @@ def stream(width: int) -> str:
 
     n must be at least 1. Source and target must be aligned to the size of a vector. No
     fence is written; the module needs the metadata NONTEMPORAL.
-
-    Args:
-        width: Lanes of a vector, of type Lanes for float32.
     """
     of, align = kind("real", width), real_size(width) * width
     lines = [

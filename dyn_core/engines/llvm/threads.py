@@ -84,13 +84,8 @@ class LongTasks:
     def result(self, name: str, task: Callable[[], Result]) -> Result:
         """Wait for a task and return its result; any exception of the task is raised.
 
-        The task is run now, on a new thread or here if none can be started, unless one
-        of this name is in progress; the result is then the result of that one, and
-        `task` is not run. Of one that `later` queued, the queued task is run now.
-
-        Args:
-            name: Name of the task.
-            task: Function without arguments.
+        It is run now, on a new thread or here if none can be started, unless one of
+        this name is in progress, whose result is returned, or queued, which is run now.
         """
         job = self._jobs.setdefault(name, _Job(task))
         if not job.taken:
@@ -109,15 +104,10 @@ class LongTasks:
     ) -> None:
         """Run a task in the background, after the tasks in the queue; return at once.
 
-        Where no thread can be started, it is run here.
-
-        Args:
-            name: Name of the task; if one of this name exists already, that one is run
-                or awaited instead, and `then` is called with its job.
-            task: Function without arguments.
-            then: Called once after its end, on the thread that ran the queue, with the
-                job, which has `result` and `error` (None if it succeeded). If it raises
-                an exception, there is a warning, and the other tasks run.
+        Where no thread can be started, it is run here. If one of this name exists
+        already, that one is run or awaited instead. `then` is called once after its
+        end, on the thread that ran the queue, with the job (`result`, and `error` or
+        None). If it raises an exception, there is a warning, and the other tasks run.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))

@@ -18,16 +18,7 @@ _SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 class ValueTables:
-    """Writes the tables of one kernel.
-
-    Args:
-        width: Lanes of a value, of type Lanes for float32.
-
-    Attributes:
-        width: The argument.
-        head: Definitions of the tables.
-        sets: Whether memory is set to zero, so that memset must be declared.
-    """
+    """Writes the tables of one kernel, `head`; `sets`: memset must be declared."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -45,13 +36,7 @@ class ValueTables:
 
         Successive pairs between the same two arrays are one call. Its table, in which
         the last pair is repeated up to a multiple of four, is added to `head`; the
-        function itself is in `definitions`, which the module needs, too.
-
-        Args:
-            code: Function being written.
-            start, to: Source and target.
-            pairs: (index in source, index in target) of each value; no value is both
-                read and written.
+        module needs `definitions`, too. No value is both read and written.
         """
         for _, group in groupby(
             pairs, key=lambda pair: (start.part(pair[0]), to.part(pair[1]))
@@ -70,19 +55,10 @@ class ValueTables:
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
     ) -> bool:
-        """Write memsets of whole arrays that contain zeros, if these are many.
+        """Write memsets of whole arrays, for at least 2000 zeros; return whether any.
 
-        All values of these arrays become zero, so `code` must run before all other
-        functions that store to `to`. `sets` becomes True if memsets are written.
-
-        Args:
-            code: Function being written.
-            to: Place with `count` values.
-            numbers: Indices of the zeros.
-            count: Number of all values of the place.
-
-        Returns:
-            Whether memsets were written; False if there are fewer than 2000 zeros.
+        All values of arrays with zeros become zero, so `code` must run before all
+        other functions that store to `to`. A memset sets `sets`.
         """
         if len(numbers) < MANY:
             return False
@@ -102,8 +78,7 @@ class ValueTables:
     def definitions(self) -> list[str]:
         """Return the lines of @copy_pairs(from, to, table, n); [] without tables.
 
-        The function copies n values, a multiple of four; the table has (index in from,
-        index in to) of each.
+        n is a multiple of four; the table has (index in from, index in to) of each.
         """
         if not self.head:
             return []

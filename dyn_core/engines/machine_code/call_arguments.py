@@ -25,17 +25,9 @@ _DTYPES = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
-    """Return a number as a Python int, float or bool.
+    """Return a number as a Python int, float or bool, else a ShapeError.
 
-    Args:
-        kind: INT, FLOAT or BOOL.
-        value: Number of Python or NumPy. An int is valid for FLOAT; a bool is valid
-            only for BOOL.
-        name: Name for messages.
-
-    Raises:
-        ShapeError: The value has another type, or exceeds 64 bits for INT.
-        OverflowError: An int is too large for FLOAT.
+    FLOAT accepts an int (OverflowError: too large), INT 64 bits, BOOL alone a bool.
     """
     fits: Any = {
         INT: (int, np.integer),
@@ -117,17 +109,9 @@ def _wanted(kind: ArrayType, lanes: int) -> str:
 
 
 def refuse_overlap(arrays: list[Any], name: str) -> None:
-    """Check that no int array shares memory with a float array.
+    """Raise a ShapeError if an int array shares memory with a float array.
 
-    LLVM may assume that they do not: see the alias metadata in lanes.py. Arrays of one
-    dtype may share memory.
-
-    Args:
-        arrays: Arrays of int64 or float64; empty ones overlap nothing.
-        name: Name for the message.
-
-    Raises:
-        ShapeError: An int array and a float array overlap.
+    LLVM may assume that they do not, see lanes.py; arrays of one dtype may.
     """
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)

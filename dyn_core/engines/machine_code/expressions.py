@@ -34,17 +34,11 @@ class Expressions(LaneCode):
     Methods that return a value append the instructions that compute it. They raise
     TraceError for a construct that is not in the subset.
 
-    Args:
-        function: Python function.
-        checked: Whether indices and divisors are checked.
-        lanes: Number of lanes; 0: floats are scalars.
-
     Attributes:
+        lanes: Number of lanes; 0: floats are scalars.
         variables: By name, the type and the stack addresses of its components.
         assigned: Names that have a value at this point; None: unreachable code.
-        result: Type of the function's result; set by subclasses.
-        callee: Returns (LLVM name, signature) of a called Python function; set by
-            subclasses.
+        callee: Returns (LLVM name, signature) of a called function; by subclasses.
     """
 
     result: Type = NOTHING
@@ -59,27 +53,11 @@ class Expressions(LaneCode):
         self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number (1, 2, ...) for a failure.
-
-        Implemented by subclasses.
-
-        Args:
-            what: Text of the failure.
-            line: Line of the file.
-
-        Raises:
-            NotImplementedError: Always, in this class.
-        """
+        """Return a new status number (1, 2, ...) for a failure; of subclasses."""
         raise NotImplementedError
 
     def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:
-        """Raise TraceError with file, line and function.
-
-        Args:
-            node: Faulty node of the syntax tree; the line is "?" if it has none.
-            what: Fault.
-            valid: Valid alternative.
-        """
+        """Raise TraceError with file, line, function, fault and what is valid."""
         where = f"{self.function.__code__.co_filename}:{getattr(node, 'lineno', '?')}"
         name = self.function.__qualname__
         raise TraceError(f"{where}: {name}: {what}; valid: {valid}")
@@ -92,12 +70,6 @@ class Expressions(LaneCode):
         Callers test `checked` before: the other form has no %status. Before the return,
         the number of the failure (`note`) and the `noted` ints are stored at %status.
         Later instructions go to a new block, reached only if the check succeeds.
-
-        Args:
-            holds: Register of the condition, an i1.
-            node: Node of the syntax tree, for its line.
-            what: Text for the failure.
-            noted: Registers of ints that are stored behind the number.
         """
         code = self.note(what, getattr(node, "lineno", 0))
         no, yes = self.label(), self.label()
@@ -128,9 +100,7 @@ class Expressions(LaneCode):
     def static(self, node: ast.expr) -> Any:
         """Return the object that a name or dotted name refers to, or MISSING.
 
-        Names are looked up in the function's module and then in builtins, attributes in
-        modules and classes. MISSING for local variables, unknown names and other
-        expressions.
+        Sought are the function's module, builtins, attributes of modules and classes.
         """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
@@ -143,24 +113,13 @@ class Expressions(LaneCode):
         return MISSING
 
     def is_float(self, name: str) -> bool:
-        """Return whether `name` is a float variable or a float of the module.
-
-        The variable may have no value at this point.
-        """
+        """Return whether `name` is a float or float variable, also without value."""
         known = self.variables.get(name, (None,))[0]
         node = ast.Name(name, ast.Load())
         return known is FLOAT or isinstance(self.static(node), float)
 
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
-        """Return the value of a constant: an int of 64 bits, a float or a bool.
-
-        Args:
-            node: Node of the syntax tree, for messages.
-            value: The constant.
-
-        Raises:
-            TraceError: `value` is of another type, or an int exceeds 64 bits.
-        """
+        """Return the value of a constant: an int of 64 bits, a float or a bool."""
         if isinstance(value, bool):
             return TypedValue(BOOL, ("true" if value else "false",))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -174,24 +133,11 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression.
-
-        A MASK (a condition that differs between lanes) is voted to one BOOL, which
-        drops the lanes of the minority.
-
-        Raises:
-            TraceError: The expression is not in the subset.
-        """
+        """Return the value of an expression; a MASK is voted, which drops lanes."""
         return self.agreed(self.by_lane(node))
 
     def by_lane(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a condition may be a MASK.
-
-        A MASK has one bool for each lane.
-
-        Raises:
-            TraceError: The expression is not in the subset.
-        """
+        """Return the value of an expression; a condition by lane stays a MASK."""
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if method is None:
             self.fail(
@@ -204,17 +150,7 @@ class Expressions(LaneCode):
         return value
 
     def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
-        """Return the value of an expression that must be a number.
-
-        A MASK is voted to one condition, a BOOL.
-
-        Args:
-            node: Expression.
-            kinds: Valid types; none: int, float or bool. An int is not converted.
-
-        Raises:
-            TraceError: The value has another type, or is not in the subset.
-        """
+        """Return the value of an expression, a number of `kinds`; a MASK is voted."""
         value = self.value(node)
         if value.type not in (kinds or (INT, FLOAT, BOOL)):
             wanted = " or ".join(map(str, kinds)) or "a number"
@@ -222,10 +158,7 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an INT converted to FLOAT, in all lanes; a FLOAT unchanged.
-
-        Other types are not refused: their code is invalid.
-        """
+        """Return an INT as a FLOAT, in all lanes; a FLOAT unchanged; no others."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
@@ -282,15 +215,9 @@ class Expressions(LaneCode):
         return self.fail(node, f"{record} has no field '{node.attr}'", fields)
 
     def load_argument(self, kind: Type, table: str, place: int) -> TypedValue:
-        """Return a value loaded from a table of arguments.
+        """Return a value loaded from a table of arguments, from 8-byte word `place`.
 
-        A float is broadcast to all lanes. A record is not loaded: its value is the
-        address of its first word in the table.
-
-        Args:
-            kind: Its type.
-            table: Register of the table's address.
-            place: Index of its first word of 8 bytes.
+        A float is broadcast to all lanes; a record stays its address in the table.
         """
         first = self.new(f"getelementptr inbounds i64, ptr {table}, i64 {place}")
         if isinstance(kind, RecordType):
@@ -314,13 +241,6 @@ class Expressions(LaneCode):
 
         With fewer indices than axes the result is the row, an array of the other axes.
         The checked form writes a test of each index; else no index is tested.
-
-        Args:
-            node: array[i], array[i, j] or array[i, j, k].
-
-        Raises:
-            TraceError: The value is no array, there are too many indices, or an index
-                is a slice, a negative constant or no int.
         """
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):
@@ -355,11 +275,7 @@ class Expressions(LaneCode):
         return TypedValue(kind, (place, *dims[len(nodes) :]))
 
     def load(self, place: TypedValue) -> TypedValue:
-        """Return the number at the address of an element.
-
-        Args:
-            place: Address from `element`, an array of zero axes.
-        """
+        """Return the number at the address of an element."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         what = f"{self.llvm(item)}, ptr {place.name}{self.aligned}"
@@ -367,18 +283,7 @@ class Expressions(LaneCode):
         return TypedValue(item, (number,))
 
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
-        """Write a store to an element; an int is converted for a float array.
-
-        Dropped lanes are stored, too.
-
-        Args:
-            node: Node of the syntax tree, for messages.
-            place: Address of the element, from `element`.
-            value: Number.
-
-        Raises:
-            TraceError: `place` is a whole row, or the value has another type.
-        """
+        """Write a store to an element, in dropped lanes too; float arrays take ints."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         if place.type.axes:

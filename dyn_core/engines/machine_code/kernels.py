@@ -343,29 +343,16 @@ def _in_python(
 def call_kernel(address: int, *arguments: int) -> int:
     """Call the function at `address` with three or six ints; return its int.
 
-    For the kernel of a Program it is 0, or the number (from 1 on) of the first
-    requirement that failed; for one of blocks the number of lanes that failed. Machine
-    code calls the function directly.
-
-    Args:
-        address: Address of the function; 0 or a wrong one crashes the process.
-        arguments: Of a KernelAddress inputs, outputs and scratch; of a BlockKernel
-            inputs, outputs, status, first block, end block (exclusive), scratch; for a
-            PythonKernel any ints.
+    For the kernel of a Program (inputs, outputs, scratch) it is 0, or the number
+    (from 1 on) of the first requirement that failed; for one of blocks (inputs,
+    outputs, status, first block, end block, exclusive, scratch) the number of lanes
+    that failed. A PythonKernel has any ints. A wrong address crashes the process.
     """
     return int(_function(len(arguments))(address)(*arguments))
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write a call of `call_kernel`; return its value, an INT.
-
-    Args:
-        writer: Writer of the calling function; the instructions are appended to it.
-        node: Call with the arguments of `call_kernel`.
-
-    Raises:
-        TraceError: An argument is no int.
-    """
+    """Write a call of `call_kernel`; return its value, an INT."""
     addresses = [writer.number(inner, INT).name for inner in node.args]
     pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in addresses]
     function, *tables = pointers

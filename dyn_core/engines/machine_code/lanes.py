@@ -35,14 +35,10 @@ _CHOOSES = (  # nodes evaluated for both branches of a selection: none reads mem
 
 @dataclass(frozen=True)
 class TypedValue:
-    """A value in LLVM IR.
+    """A value in LLVM IR; `items` are the values of a tuple.
 
-    Attributes:
-        type: Its type.
-        names: For a number its register or constant; for an array its address and
-            dimensions; for a record its address in the table of arguments; for a tuple
-            empty.
-        items: For a tuple, its values; else empty.
+    `names` has for a number its register or constant; for an array its address and
+    dimensions; for a record its address in the table of arguments.
     """
 
     type: Type
@@ -62,10 +58,8 @@ class LaneCode:
 
     Attributes:
         lanes: Number of lanes; 0: floats are scalars.
-        float: LLVM type of a float.
-        suffix: Suffix of LLVM's float intrinsics.
+        float, suffix: LLVM type of a float, and suffix of its intrinsics.
         aligned: Alignment of float loads and stores, as LLVM text.
-        lines, block: Instructions so far, and the label of the current block.
         count: Number of registers and labels so far.
     """
 
@@ -104,20 +98,13 @@ class LaneCode:
         return self.float if kind is FLOAT else kind.llvm
 
     def parts(self, kind: Type) -> list[str]:
-        """Return the LLVM types of a value's `names`: a number, array or record.
-
-        One type for a number; "ptr" and one "i64" for each axis for an array; "ptr" for
-        a record.
-        """
+        """Return the LLVM types of `names`; of an array ptr and an i64 an axis."""
         if isinstance(kind, NumberType):
             return [self.llvm(kind)]
         return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
 
     def result_type(self, kind: Type) -> str:
-        """Return the LLVM type of a function's result, a number or a tuple.
-
-        "void" for the empty tuple, a struct for other tuples.
-        """
+        """Return the LLVM type of a result: of a number, "void" for (), or a struct."""
         if isinstance(kind, TupleType):
             if not kind.items:
                 return "void"
@@ -143,31 +130,19 @@ class LaneCode:
         return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
 
     def condition(self, code: str) -> TypedValue:
-        """Append a comparison; return its condition.
-
-        Its type is MASK for a comparison of floats in lanes, else BOOL. code: LLVM
-        text, an icmp or fcmp.
-        """
+        """Append an icmp or fcmp; return it: MASK of floats in lanes, else BOOL."""
         by_lane = self.lanes and code.startswith("fcmp")
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return one condition for all lanes.
-
-        A MASK becomes the value of its majority, which drops the lanes of the minority,
-        see `vote`. A value of another type is returned unchanged.
-        """
+        """Return one condition for all lanes: of a MASK the majority's, see `vote`."""
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
         """Return the majority's condition, a BOOL; drop lanes with the other value.
 
         Only lanes that are alive vote. In a tie, also of no votes, the result is true.
-
-        Args:
-            value: MASK, the condition of each lane.
-            counts: MASK of the lanes that vote and may be dropped; the others stay
-                alive. None: all lanes.
+        Only lanes of the MASK `counts` vote and may be dropped.
         """
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
@@ -220,14 +195,10 @@ class LaneCode:
         return TypedValue(INT, (single,))
 
     def select(self, condition: TypedValue, a: TypedValue, b: TypedValue) -> TypedValue:
-        """Return a if the condition holds, else b.
+        """Return a if the condition holds, else b; both are numbers of one type.
 
         For floats a MASK selects in each lane. For other numbers a MASK is first voted
         to one condition, which may drop lanes.
-
-        Args:
-            condition: BOOL or MASK.
-            a, b: Numbers of one type, already computed.
         """
         assert isinstance(a.type, NumberType)
         if condition.type is MASK and a.type is not FLOAT:
@@ -241,11 +212,7 @@ class LaneCode:
         """Return whether `x if c else y` may be a selection in each lane.
 
         It may if c is one comparison, and x and y are arithmetic of float variables and
-        constants, without // and %. False without lanes.
-
-        Args:
-            node: Conditional expression.
-            is_local: Returns whether a name is a float variable or constant.
+        constants (`is_local`), without // and %. False without lanes.
         """
         test = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
         return bool(self.lanes and test) and all(
@@ -258,10 +225,7 @@ class LaneCode:
 
 
 def declarations(lanes: int) -> str:
-    """Return the IR of a module's intrinsics, attributes #0 and alias metadata.
-
-    lanes: Number of lanes; 0: floats are scalars.
-    """
+    """Return the IR of a module's intrinsics, attributes #0 and alias metadata."""
     code = LaneCode(lanes)
     x, end = code.float, code.suffix
     lines = [

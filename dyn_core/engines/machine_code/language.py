@@ -100,18 +100,12 @@ def in_vectors() -> bool:
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of a CompiledFunction; any other object unchanged.
-
-    A function that is marked and wrapped (`__wrapped__`) is unwrapped, too.
-    """
+    """Return the function of a CompiledFunction or marked wrapper; others unchanged."""
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
     )
 
 
 def is_marked(function: object) -> bool:
-    """Return whether an object is a function marked by `machine_code`.
-
-    True also for its CompiledFunction.
-    """
+    """Return whether an object is a function marked by `machine_code`, or compiled."""
     return getattr(function, "__machine_code__", False) is True

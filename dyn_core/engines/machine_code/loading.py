@@ -364,12 +364,9 @@ class CompiledFunction:
 class TiedFunction:
     """A function with lanes, bound to arrays.
 
-    Attributes:
-        alive: One int64, (1,), with bit k for lane k: before a call set by the caller
-            to the wanted lanes; after it the lanes with valid results.
-        kernel: Address for machine code (run_kernel), valid while this object exists.
-            It returns the result of the function. Where machine code is off, its
-            address is 0.
+    `alive` is one int64, (1,), with bit k for lane k: before a call set by the caller
+    to the wanted lanes; after it the lanes with valid results. `kernel` is an address
+    for run_kernel, valid while this object exists, 0 where machine code is off.
     """
 
     def __init__(

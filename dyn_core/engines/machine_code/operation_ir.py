@@ -60,14 +60,6 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write `where(condition, a, b)`; return its value. Both a and b are evaluated.
 
     A MASK selects floats in each lane; for ints and bools it is voted, see LaneCode.
-
-    Args:
-        writer: Writer of the calling function.
-        node: The call, with three arguments.
-
-    Raises:
-        TraceError: `condition` is no condition, a or b is no number, or they have
-            different types.
     """
     condition = writer.by_lane(node.args[0])
     if condition.type not in (BOOL, MASK):
@@ -80,33 +72,13 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_minimum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `minimum(a, b)` of floats; return its value: a where a < b, else b.
-
-    Ints are converted to floats. With NaN the result is b.
-
-    Args:
-        writer: Writer of the calling function.
-        node: The call, with two arguments.
-
-    Raises:
-        TraceError: An argument is no int or float.
-    """
+    """Write `minimum(a, b)`, as floats: a where a < b, else b, also with NaN."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, a, b)
 
 
 def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `maximum(a, b)` of floats; return its value: b where a < b, else a.
-
-    Ints are converted to floats. With NaN the result is a.
-
-    Args:
-        writer: Writer of the calling function.
-        node: The call, with two arguments.
-
-    Raises:
-        TraceError: An argument is no int or float.
-    """
+    """Write `maximum(a, b)`, as floats: b where a < b, else a, also with NaN."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, b, a)
 
@@ -121,17 +93,7 @@ def _compared(
 
 
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `any_lane(condition)`; return its value, a BOOL.
-
-    It is a BOOL itself, or whether a MASK holds in any lane that is alive.
-
-    Args:
-        writer: Writer of the calling function.
-        node: The call, with one argument.
-
-    Raises:
-        TraceError: `condition` is no condition.
-    """
+    """Write `any_lane(condition)`, a BOOL: whether a MASK holds in any alive lane."""
     condition = writer.by_lane(node.args[0])
     if condition.type is not MASK:
         return writer.number(node.args[0], BOOL)
@@ -144,13 +106,6 @@ def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
     If both are MASKs, the value is that of `condition` in the majority of the alive
     lanes where `counts` holds; lanes of the minority are dropped, lanes where `counts`
     is false are not (see LaneCode.vote). Otherwise it is `condition`, a BOOL or a MASK.
-
-    Args:
-        writer: Writer of the calling function.
-        node: The call, with two arguments.
-
-    Raises:
-        TraceError: `condition` is not a condition.
     """
     condition, counts = map(writer.by_lane, node.args)
     if condition.type is MASK and counts.type is MASK:

@@ -45,10 +45,7 @@ Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the syntax tree of a function, with its docstring and decorators.
 
-    Raises:
-        TraceError: The function is a lambda or a closure, its source is not available,
-            or the file has it on another line, or with other bytecode, names or
-            numbers, than when it was imported.
+    TraceError: a lambda, a closure, or source that is missing or not as imported.
     """
     where, code = place_of(function), function.__code__
     if code.co_freevars or code.co_name == "<lambda>":
@@ -120,19 +117,11 @@ class _OpenLoop:
 
 
 class StatementWriter(Operations):
-    """Writes one function.
+    """Writes one function; `callee` returns LLVM name and signature of another one.
 
-    Args:
-        function: Python function.
-        kind: Its signature.
-        callee: Returns LLVM name and signature of another Python function.
-        places: List of failures, extended here: item k, (text, function, line), has
-            status k + 1. None: not the checked form.
-        lanes: Number of lanes; 0: floats are scalars.
-
-    Attributes:
-        rooms: Instructions that allocate the variables.
-        loops: Loops being written, the innermost last.
+    `places` is extended by failures: item k, (text, function, line), has status k + 1;
+    None: not the checked form. `rooms` are the instructions that allocate the
+    variables, `loops` those being written, the innermost last.
     """
 
     def __init__(
@@ -156,11 +145,7 @@ class StatementWriter(Operations):
         return len(self.places)
 
     def head(self, name: str) -> str:
-        """Return the function's result, name and parameters, as LLVM text.
-
-        Args:
-            name: LLVM name of the function.
-        """
+        """Return the function's result, LLVM name and parameters, as LLVM text."""
         heads = self.more_arguments()
         for x, kind in self.kind.parameters:
             mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
@@ -171,12 +156,7 @@ class StatementWriter(Operations):
     def define(self, name: str) -> str:
         """Return the LLVM definition of the function; called once.
 
-        Args:
-            name: LLVM name of the function.
-
-        Raises:
-            TraceError: A construct is not in the subset, a path has no return, or the
-                source is not available (see source_of).
+        TraceError: not in the subset, a path without a return, or see source_of.
         """
         node = source_of(self.function)
         for x, kind in self.kind.parameters:
@@ -196,12 +176,7 @@ class StatementWriter(Operations):
     # Statements
 
     def statement(self, node: ast.stmt) -> None:
-        """Write the code of a statement; nothing is written if it is unreachable.
-
-        Raises:
-            TraceError: The statement is not in the subset. Of an unreachable statement
-                only the kind is checked.
-        """
+        """Write a statement, if it is reachable; else only its kind is checked."""
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
             shown = ast.unparse(node).split("\n")[0]
@@ -210,19 +185,7 @@ class StatementWriter(Operations):
             method(node)
 
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
-        """Write an assignment to a variable; its first value determines its type.
-
-        The name is added to `assigned`.
-
-        Args:
-            node: Node of the syntax tree, for messages.
-            name: Variable.
-            value: Value.
-
-        Raises:
-            TraceError: The value is a tuple, or its type differs from the variable's
-                type.
-        """
+        """Assign to a variable, typed by its first value; add it to `assigned`."""
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
         if name not in self.variables:

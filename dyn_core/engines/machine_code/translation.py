@@ -62,19 +62,12 @@ def translate(
 ) -> Modules:
     """Return the LLVM IR of a function and of all functions that it calls.
 
-    `places` of the result are the failures of the checked form, else empty.
-
     The first module has the function `entry`, which Python calls; the others follow,
-    callers first. In the checked form there is one module.
+    callers first. The checked form, of indices and divisors, has one module, and its
+    failures in `places`. `lanes`: states computed at once; 0: one.
 
-    Args:
-        function: Python function of the subset.
-        checked: Whether indices and divisors are checked.
-        lanes: Number of states computed at once; 0: one.
-
-    Raises:
-        TraceError: A construct or annotation is not in the subset, functions call each
-            other recursively, or a source is not available (see source_of).
+    TraceError: a construct or annotation is not in the subset, functions call each
+    other recursively, or a source is not available (see source_of).
     """
     places: list[Place] | None = [] if checked else None
     defined: dict[Callable[..., Any], _Definition] = {}
@@ -243,9 +236,6 @@ def contents(function: Callable[..., Any]) -> list[Any]:
     The data are the code of the function and of all marked functions that it calls,
     their types and line numbers, and the constants of their modules, as nested lists
     and tuples of plain values. Other functions and classes are named only.
-
-    Raises:
-        TraceError: The signature of the function or a marked one is not in the subset.
     """
     order, numbers = [function], {function: 0}
 

@@ -15,13 +15,7 @@ from dyn_core.errors import TraceError
 
 @dataclass(frozen=True)
 class NumberType:
-    """A type of number.
-
-    Attributes:
-        name: Name in Python, for messages.
-        llvm: LLVM type.
-        letter: Format of the struct module for 8 bytes in a tuple of results.
-    """
+    """A type of number; `letter` is its 8-byte format in the struct module."""
 
     name: str
     llvm: str
@@ -52,12 +46,7 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class RecordType:
-    """A NamedTuple of arrays, numbers and records.
-
-    Attributes:
-        python: The class.
-        fields: (name, type) of each field, in order.
-    """
+    """A NamedTuple of arrays, numbers and records; (name, type) of its fields."""
 
     python: type
     fields: tuple[tuple[str, Type], ...]
@@ -88,11 +77,9 @@ VALID = (
 
 @dataclass(frozen=True)
 class FunctionType:
-    """Signature of a function.
+    """Signature of a function: (name, type) of each argument, type of the result.
 
-    Attributes:
-        parameters: (name, type) of each argument, in order.
-        result: Type of the result: a NumberType, a TupleType of numbers, or NOTHING.
+    The result is a NumberType, a TupleType of numbers, or NOTHING.
     """
 
     parameters: tuple[tuple[str, Type], ...]
@@ -112,15 +99,9 @@ def size(kind: Type) -> int:
 
 
 def of_annotation(annotation: Any, where: str) -> Type:
-    """Return the type of an annotated argument or field: a number, array or record.
+    """Return the type of an annotated argument or field, else raise TraceError.
 
-    Args:
-        annotation: Annotation as an object, not as text.
-        where: Start of the message: file, line, function and argument.
-
-    Raises:
-        TraceError: The annotation is not in the subset, or a field of a record has none
-            or one that cannot be evaluated.
+    The annotation is an object, not text. `where` starts the message.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -158,21 +139,15 @@ def _of_result(annotation: Any, where: str) -> Type:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return the text "FILE:LINE: NAME" of a function.
-
-    LINE is its first line, that of a decorator if it has one.
-    """
+    """Return "FILE:LINE: NAME" of a function, from its first line or decorator."""
     code = function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
 
 
 def of_function(function: Callable[..., Any]) -> FunctionType:
-    """Return the signature of a function, from its annotations.
+    """Return the signature of a function, from its annotations, else raise TraceError.
 
-    Raises:
-        TraceError: An annotation is missing, not in the subset, or cannot be evaluated;
-            or the function has default values, *args, **kwargs or keyword-only
-            arguments.
+    Refused are default values, *args, **kwargs and keyword-only arguments.
     """
     where = place_of(function)
     code, hints = function.__code__, _hints(function, where)

@@ -41,26 +41,16 @@ _PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
 
 
 def of_code(packages: tuple[str, ...]) -> str:
-    """Return the hex digest of functions, classes and constants in packages.
+    """Return the hex digest of functions, classes and constants in loaded modules.
 
     Constants are plain values under any name, and the contents of tables named in upper
     case: dicts, lists, sets, tuples, arrays, records of these packages.
-
-    Args:
-        packages: Names of packages and modules, with all modules in them; only modules
-            that are loaded by now count.
     """
     return _digest(packages, _loaded(packages))
 
 
 class TracedModules(NamedTuple):
-    """The loaded modules whose code can run while a function is traced.
-
-    Attributes:
-        wings: Whether the function refers to a module with a mark.
-        modules: Modules by name. Modules marked "never" are left out, and if `wings` is
-            False also modules marked "wings".
-    """
+    """Modules by name of `traced_modules`; `wings`: `named` has a marked module."""
 
     wings: bool
     modules: dict[str, Any]
@@ -71,13 +61,8 @@ def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedMod
 
     A mark holds for a module and the modules below it that have no nearer one; on a
     top-level package it holds for its own code alone. Modules marked NEVER are left
-    out; those marked WINGS, too, unless a module in `named` has a mark of either kind,
-    which is the field `wings`.
-
-    Args:
-        packages: Names of packages.
-        named: Names of the modules of the functions and classes that the function
-            refers to.
+    out; those marked WINGS, too, unless a module in `named`, those of the functions and
+    classes that the function refers to, has a mark.
     """
     loaded = _loaded(packages)
     marks = {x: vars(loaded[x])[MARK] for x in loaded if MARK in vars(loaded[x])}
@@ -96,13 +81,7 @@ def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedMod
 
 
 def of_traced_code(packages: tuple[str, ...], named: Iterable[str]) -> str:
-    """Return the hex digest of the modules of `traced_modules`, like `of_code`.
-
-    Args:
-        packages: Names of packages.
-        named: Names of the modules of the functions and classes that the traced
-            function refers to.
-    """
+    """Return the hex digest of the modules of `traced_modules`, like `of_code`."""
     wings, modules = traced_modules(packages, named)
     return _digest((MARK, str(wings), *packages), modules)
 

@@ -121,18 +121,9 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store(key: str, note: dict[str, Any], code: bytes) -> None:
-    """Write an entry; nothing is written if the cache is off.
+    """Write an entry KEY.obj; nothing is written if the cache is off.
 
-    If the disk refuses, one warning is given and nothing is raised. Old entries may be
-    removed, see `limit`.
-
-    Args:
-        key: Key of the entry; its file is KEY.obj, and is replaced if it exists.
-        note: Data that `load` returns, for json.dumps, whose errors pass through.
-        code: Object code.
-
-    Raises:
-        SettingError: DYN_CACHE_LIMIT is invalid; the entry is already written then.
+    If the disk refuses, there is one warning. Old entries may be removed, see `limit`.
     """
     home = folder()
     if home is None:
@@ -196,21 +187,11 @@ def limit() -> int:
 
 
 def remove(home: Path, maximum: float) -> tuple[int, int]:
-    """Remove unfinished files older than an hour, and entries beyond a size.
+    """Remove unfinished files older than an hour, and entries beyond a size [bytes].
 
-    The least recently used entries are removed until the rest fits. Younger unfinished
-    files, and files that vanish before their size is read, are ignored. A file that
+    Returns number and size [bytes] of the entries that remain. The least recently used
+    entries are removed first; a maximum of infinity removes none, 0 all. A file that
     cannot be removed raises nothing and counts as one that remains.
-
-    Args:
-        home: Folder of the cache.
-        maximum: Size [bytes]; infinity removes no entry, 0 all.
-
-    Returns:
-        (number of entries that remain, their size [bytes]).
-
-    Raises:
-        OSError: The folder cannot be read.
     """
     entries, old = [], time.time() - _LEFT
     for item in os.scandir(home):

@@ -12,10 +12,7 @@ from dyn_core.engines.llvm.kernel import Sizes
 def kernel_key(graph: bytes, sizes: Sizes, width: int) -> str:
     """Return a hex digest of all that determines the kernels for one state and a batch.
 
-    Args:
-        graph: Digest of the Graph, from Graph.digest.
-        sizes: Pair of tuples: sizes of the input ports and of the output ports.
-        width: Lanes of a batch, from `lanes`; only the type of the numbers counts.
+    Of the lanes `width` only the type of the numbers counts.
     """
     digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())

@@ -27,12 +27,8 @@ _NEUTRAL = ("builtins", "numpy", "collections", "functools", "types")
 class GraphFacts(NamedTuple):
     """Properties of a Graph that are needed to find and call its kernels.
 
-    Attributes:
-        kernel: Key of the kernels; empty if there can be none.
-        checked: Whether the algorithm has requirements.
-        calls: Whether it calls Programs, which machine code cannot.
-        graph: Hex digest of the Graph, equal on every machine; empty if it calls
-            Programs.
+    `kernel` is their key, empty if there can be none; `graph` a hex digest, equal on
+    every machine, empty if it `calls` Programs; `checked`: it has requirements.
     """
 
     kernel: str
@@ -62,15 +58,10 @@ class _Pickler(pickle.Pickler):
 
 
 def key(function: Any, machine: str) -> str | None:
-    """Return the name under which the facts of a function's Graph are stored.
+    """Return "trace-" and a digest, the name for facts of a pickled function's Graph.
 
-    Args:
-        function: Flat function that is traced; it is pickled with all its data.
-        machine: Digest of everything else that kernels depend on.
-
-    Returns:
-        "trace-" and a hex digest; None if the function cannot be pickled or contains
-        objects of other packages, so that it must be traced every time.
+    `machine` is the digest of everything else that kernels depend on. None if it must
+    be traced every time: it cannot be pickled or contains objects of other packages.
     """
     content = io.BytesIO()
     pickler = _Pickler(content)
@@ -92,10 +83,6 @@ def load(name: str | None) -> GraphFacts | None:
 
 
 def store(name: str | None, facts: GraphFacts) -> None:
-    """Store facts under a name; nothing is stored if it is None or the cache is off.
-
-    If the disk refuses, one warning is given. Raises SettingError if DYN_CACHE_LIMIT is
-    invalid.
-    """
+    """Store facts under a name, unless it is None or the cache is off."""
     if name is not None:
         kernel_cache.store(name, facts._asdict(), b"")

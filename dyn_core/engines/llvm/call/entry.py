@@ -38,12 +38,9 @@ _CALLED = (
 class Descriptor:
     """Data of a Program for the entry: a table in memory, and the objects it refers to.
 
-    `descriptor[name] = value` sets a field; its name may be in lower case.
-
-    Attributes:
-        table: Words of 8 bytes, one for each of entry_code.FIELDS, zeros at first.
-        kept: Objects that the table refers to.
-        served: By field, a list of (scratch memory in use, its machine code).
+    `descriptor[name] = value` sets a field; its name may be in lower case. `table` has
+    a word of 8 bytes for each of entry_code.FIELDS, zeros at first; `served` by field a
+    list of (scratch memory in use, its machine code).
     """
 
     def __init__(self) -> None:
@@ -57,13 +54,8 @@ class Descriptor:
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         """Set the field `name` to the address of a table of ports with these shapes.
 
-        The table has for each port six words of 8 bytes: number of axes, number of
-        entries, and the shape, with zeros behind it.
-
-        Args:
-            name: Field of entry_code.FIELDS, in any case; ValueError for another one.
-            shapes: Shape of each port, without a batch axis; at most four axes,
-                which is not checked: more would shift the ports behind.
+        A port has six words of 8 bytes: number of axes, number of entries, and the
+        shape, with zeros behind it. More than four axes (not checked) shift the next.
         """
         rows = []
         for shape in shapes:
@@ -76,8 +68,7 @@ class Descriptor:
     def buffer(self, name: str, size: int) -> int:
         """Set the field `name` to the address of new memory, and return the address.
 
-        The memory is `size` bytes of zeros, 64-byte aligned, and lives as long as this
-        object. ValueError for a name that is not in entry_code.FIELDS, in any case.
+        It is `size` bytes of zeros, 64-byte aligned, and lives as long as this object.
         """
         memory = np.zeros(size + 64, np.uint8)
         self.kept.append(memory)
@@ -91,10 +82,6 @@ class Descriptor:
 
         Memory set before is no longer kept; while a batch is running in another thread,
         it is kept until a later call.
-
-        Args:
-            name: Field of entry_code.FIELDS, in any case; ValueError for another one.
-            made: Machine code, which provides the memory.
         """
         # A batch in another thread may use the old memory: then it is kept as well.
         busy = self.table[entry_code.FIELDS.index("BUSY")]
@@ -205,11 +192,7 @@ def fast_type(base: Any, how: str) -> tuple[type, int]:
 
     The two fields are 8 bytes each: the address of the entry, then of the Descriptor.
     `connect` sets them in an object, which must not be called before. Equal arguments
-    give the same type.
-
-    Args:
-        base: Class that the type derives from.
-        how: struct or buffer: each has a type of its own.
+    give the same type. `how` is struct or buffer: each has a type of its own.
     """
     offset = base.__basicsize__
 
@@ -291,16 +274,8 @@ def _vectorcall() -> Any:
 def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of objects and functions that the entry uses, by field.
 
-    The fields are some of entry_code.FIELDS, in lower case: call, array_type,
-    float_type, number_type, descr, tuple_type, out_name, new_array, memory, handler and
-    set_handler. An address is 0 where the object or function is not available. Equal
-    arguments give the same dict.
-
-    Args:
-        single: Whether arrays are float32: Python floats are then left to Python.
-
-    Raises:
-        CompileError, SettingError: As result_memory.memory, at its first use.
+    An address is 0 where there is none. Equal arguments give the same dict. `single`:
+    arrays are float32, and Python floats are left to Python.
     """
     owner = result_memory.memory()
     return {

@@ -59,12 +59,6 @@ def fits(axes, lengths, port, place):
     """Return 1 if an array has the port's shape, with or without a batch axis; else 0.
 
     On 1, the number of rows is stored at place + 8, -1 for a single state.
-
-    Args:
-        axes: Number of axes of the array.
-        lengths: Address of their lengths.
-        port: Address of the port's words.
-        place: Address of two words.
     """
     lead = axes - load(port + AXES)
     if lead == 0 and axes == 1 and load(lengths) == load(port + LENGTHS):
@@ -89,13 +83,6 @@ def array_struct(o, d, port, place, writable):
     Valid is a contiguous, aligned array of the Program's dtype and the port's shape,
     with or without a batch axis. On 1, the words at `place` are its data address and
     number of rows, -1 for a single state; on 0 they may be changed, too.
-
-    Args:
-        o: Address of the object.
-        d: Address of the Descriptor.
-        port: Address of the port's words.
-        place: Address of two words.
-        writable: 1 if the array must be writeable, else 0.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE) or load(o + KIND) != load(d + DESCR):
         return 0
@@ -109,16 +96,7 @@ def array_struct(o, d, port, place, writable):
 def array_buffer(o, d, port, place, writable):
     """Read an array by the buffer protocol; return 1 if it fits the port, else 0.
 
-    A contiguous, aligned array of the Program's dtype and the port's shape fits, with
-    or without a batch axis. On 1, the words at `place` are its data address and number
-    of rows, -1 for a single state; on 0 they may be changed, too. No error is set.
-
-    Args:
-        o: Address of the object.
-        d: Address of the Descriptor.
-        port: Address of the port's words.
-        place: Address of two words.
-        writable: 1 if the array must be writeable, else 0.
+    Arguments and result are as of array_struct. No error is set.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE):
         return 0
@@ -151,13 +129,7 @@ def is_finite(data, end):
 
 
 def all_finite(tables, ports, n):
-    """Return 1 if all numbers of n ports are finite, else 0; for a single state.
-
-    Args:
-        tables: Address of the ports' data addresses.
-        ports: Address of the ports' words.
-        n: Number of ports.
-    """
+    """Return 1 if all numbers of n ports are finite, else 0; for a single state."""
     k = 0
     while k < n:
         data = load(tables + 8 * k)
@@ -168,15 +140,7 @@ def all_finite(tables, ports, n):
 
 
 def overlaps(begin, end, tables, ports, n, rows):
-    """Return 1 if memory from `begin` to `end` overlaps data of one of n ports, else 0.
-
-    Args:
-        begin, end: First address, and the address behind the last byte.
-        tables: Address of the ports' data addresses.
-        ports: Address of the ports' words.
-        n: Number of ports.
-        rows: Number of rows of each port.
-    """
+    """Return 1 if memory [begin, end) overlaps data of one of n ports, else 0."""
     k = 0
     while k < n:
         other = load(tables + 8 * k)
@@ -187,16 +151,9 @@ def overlaps(begin, end, tables, ports, n, rows):
 
 
 def leave(self, d, args, n, names):
-    """Call Program.__call__ with the same arguments and return its result.
+    """Call Program.__call__ with the same arguments; return its result, 0 for an error.
 
-    The result is the address of an object, or 0 with a Python error set.
-
-    Args:
-        self: Address of the Program.
-        d: Address of the Descriptor.
-        args: Address of the arguments: positional ones, then the values of keywords.
-        n: Number of positional arguments.
-        names: Address of the tuple of keywords, or 0.
+    `args` has n positional arguments, then the values of the keywords `names`.
     """
     if names != 0:
         n_all = n + load(names + LENGTH)
@@ -213,15 +170,8 @@ def take_inputs(d, args, tables, strides, place):
 
     Valid are arrays, see `array_struct`, and for a port without axes also objects of
     FLOAT_TYPE and NUMBER_TYPE; not batches with different numbers of rows. On 1, the
-    word at place + 8 is the number of rows, -1 for a single state.
-
-    Args:
-        d: Address of the Descriptor.
-        args: Address of the arguments.
-        tables: Address for the data address of each input.
-        strides: Address for the bytes from row to row of each input, 0 if it is shared
-            by all rows.
-        place: Address of two words.
+    word at place + 8 is the number of rows, -1 for a single state. A stride is the
+    bytes from row to row, 0 if the input is shared by all rows.
     """
     rows, k = -1, 0
     while k < load(d + N_IN):
@@ -249,17 +199,9 @@ def take_inputs(d, args, tables, strides, place):
 def take_outputs(d, out, inputs, outputs, place, batch, rows):
     """Fill the table from `out`; return 1, or 0 if an array does not fit or overlaps.
 
-    An array may overlap neither inputs nor other outputs.
-
-    Args:
-        d: Address of the Descriptor.
-        out: Address of the array; for several outputs of a tuple, or of an object of
-            RESULT_TYPE, with the arrays: anything else does not fit.
-        inputs: Address of the inputs' data addresses.
-        outputs: Address for the outputs' data addresses.
-        place: Address of two words, which are changed.
-        batch: Number of rows, -1 for a single state.
-        rows: Number of rows, 1 for a single state.
+    An array may overlap neither inputs nor other outputs. `out` is an array; for
+    several outputs a tuple, or an object of RESULT_TYPE. Two words at `place` are
+    changed. A single state has -1 for `batch` and 1 for `rows`.
     """
     n = load(d + N_OUT)
     if n != 1:
@@ -290,13 +232,8 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
 def new_array(d, axes, lengths, size):
     """Return the address of a new array, not initialised; 0 without memory.
 
-    Without memory a Python error is set. At least 64 KiB use result_memory, where that
-    is available.
-
-    Args:
-        d: Address of the Descriptor.
-        axes, lengths: Number of axes, and address of their lengths, one word each.
-        size: Size of the array's data [bytes].
+    Without memory a Python error is set. At least 64 KiB (`size` [bytes]) use
+    result_memory, where that is available. `lengths` has a word for each axis.
     """
     large = 0
     if size >= LARGE and load(d + MEMORY) != 0:
@@ -314,17 +251,9 @@ def new_array(d, axes, lengths, size):
 def make_outputs(d, outputs, made, values, place, batch):
     """Create the output arrays; return 1, or 0 without memory, with a Python error set.
 
-    A scalar output of a single state is computed into `values` and has no array yet.
-    The mark COLD of the result memory is cleared before. On 0, arrays created so far
-    are not released.
-
-    Args:
-        d: Address of the Descriptor.
-        outputs: Address for the outputs' data addresses.
-        made: Address for the new arrays, 0 for a scalar.
-        values: Address for scalars.
-        place: Address of two words, which are changed.
-        batch: Number of rows, -1 for a single state.
+    A scalar output of a single state (`batch` -1) is computed into `values` and has no
+    array yet, 0 in `made`. COLD of the result memory is cleared before. On 0, arrays
+    created so far are not released. Two words at `place` are changed.
     """
     lengths = room(8 * MAX_AXES + 8)
     if load(d + MEMORY) != 0:
@@ -352,19 +281,12 @@ def make_outputs(d, outputs, made, values, place, batch):
 
 
 def run_batch(d, inputs, strides, outputs, batch, out):
-    """Run a batch; return 0 on success.
+    """Run a batch, at least as many rows as lanes; return 0 on success.
 
     Any other result means that Python must run it: rows failed, with all outputs
     written, or another thread runs a batch of the Program. Numbers are not checked to
-    be finite. The GIL is released for more than HOLD_ROWS rows.
-
-    Args:
-        d: Address of the Descriptor.
-        inputs, outputs: Addresses of the tables of data addresses.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        batch: Number of rows, at least the lanes.
-        out: 0 if outputs are new arrays; the kernel STREAMED then runs if one was not
-            in the processor's cache (COLD).
+    be finite. The GIL is released for more than HOLD_ROWS rows. `out` is 0 if outputs
+    are new arrays; STREAMED then runs if one was not in the processor's cache (COLD).
     """
     if load(d + BUSY) != 0:
         return 1
@@ -388,15 +310,8 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 def run_few(d, inputs, strides, outputs, batch):
     """Run fewer rows than lanes one by one; return 0, or 1 at the first row that fails.
 
-    Outputs of the rows before it, and perhaps its own, are written then. Numbers are
-    not checked to be finite. The data addresses in the tables `inputs` and `outputs`
-    are advanced row by row.
-
-    Args:
-        d: Address of the Descriptor.
-        inputs, outputs: Addresses of the tables of data addresses.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        batch: Number of rows.
+    Outputs up to that row may then be written. Numbers are not checked to be finite.
+    The addresses in `inputs` and `outputs` are advanced.
     """
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:
@@ -418,12 +333,8 @@ def run_single(d, inputs, outputs):
     """Run one state; return 0 on success, else another number.
 
     Where a check can fail, outputs are computed into temporary memory and copied last,
-    so that a failed call does not change them. If FINITE is set, numbers that are not
-    finite fail. Python must repeat a failed call.
-
-    Args:
-        d: Address of the Descriptor.
-        inputs, outputs: Addresses of the tables of data addresses.
+    so that a failed call, which Python must repeat, does not change them. If FINITE is
+    set, numbers that are not finite fail.
     """
     if load(d + CAREFUL) == 0:
         return call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH))
@@ -446,14 +357,9 @@ def run_single(d, inputs, outputs):
 def results(d, outputs, made):
     """Return the address of the result: an array, a float, or a named tuple of these.
 
-    It is a new reference and takes over those in `made`. 0 without memory, with a
-    Python error set; the objects in `made` are not released then.
-
-    Args:
-        d: Address of the Descriptor.
-        outputs: Address of the data addresses.
-        made: Address of the new arrays; a 0 stands for a scalar and is replaced by its
-            float, which is created here.
+    It is a new reference and takes over those in `made`, where 0 stands for a scalar
+    and is replaced by its new float. 0 without memory, with a Python error: those in
+    `made` are then not released.
     """
     k = 0
     while k < load(d + N_OUT):

@@ -71,18 +71,8 @@ _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 def translate(module: ModuleType, public: str, **names: Any) -> str:
     """Return the LLVM IR of a module's functions, and of functions imported into it.
 
-    Args:
-        module: Module in the subset; its source is read.
-        public: Names, separated by spaces, of functions with external linkage.
-        names: Values of more constants, and replacements for names of functions.
-
-    Raises:
-        TypeError: A statement or expression is not in the subset.
-        KeyError: An operator or a comparison is not in the subset, or a name is not
-            known.
-        AssertionError: A comparison is chained, a constant is no integer, or something
-            other than a name is assigned to or called.
-        ValueError: The numbers of names and values of an assignment differ.
+    `public` are the names, separated by spaces, of functions with external linkage;
+    `names` are more constants, and replacements for names of functions.
     """
     functions = [
         (node, x.__globals__)

@@ -41,16 +41,9 @@ class _Handler(ctypes.Structure):
 
 
 class ResultMemory:
-    """The memory of large results of this process.
+    """The memory of large results, by the machine code of result_memory_code.py.
 
-    Args:
-        functions: Machine code of result_memory_code.py.
-        set_handler: Address of NumPy's PyDataMem_SetHandler.
-
-    Attributes:
-        table: Address of its table of counts; see result_memory_code.py.
-        handler: Address of the capsule that NumPy's function takes.
-        set_handler: The argument.
+    `table` is the address of its counts, `handler` of the capsule for `set_handler`.
     """
 
     def __init__(self, functions: compiler.Loaded, set_handler: int) -> None:
@@ -72,10 +65,7 @@ class ResultMemory:
         )
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return a new array of a shape and dtype in this memory, not initialised.
-
-        Errors are as of np.empty.
-        """
+        """Return a new array in this memory, not initialised, as np.empty."""
         before = self._exchange(self._capsule)
         try:
             return np.empty(shape, dtype)
@@ -97,11 +87,7 @@ class ResultMemory:
         self._trim(self.table)
 
     def count(self, field: int) -> int:
-        """Return an 8-byte field of the table.
-
-        Args:
-            field: Byte offset, such as result_memory_code.IDLE.
-        """
+        """Return the 8-byte field of the table at a byte offset, such as IDLE."""
         return self._counts[field // 8]
 
 
@@ -139,36 +125,20 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 
 def trim() -> None:
-    """Release all unused slabs of result memory to the system; nothing without it.
-
-    Raises:
-        CompileError, SettingError: LLVM failed, or an environment variable is
-            invalid; only at the first use of the memory.
-    """
+    """Release all unused slabs of result memory to the system; nothing without it."""
     owner = memory()
     if owner is not None:
         owner.trim()
 
 
 def took_cold() -> bool:
-    """Return whether a result was allocated in memory not in the processor's cache.
-
-    Only allocations since the last call count, and since the entry last began to create
-    results. False without result memory.
-
-    Raises:
-        CompileError, SettingError: LLVM failed, or an environment variable is
-            invalid; only at the first use of the memory.
-    """
+    """Return ResultMemory.took_cold(); False without result memory."""
     owner = memory()
     return owner is not None and owner.took_cold()
 
 
 def numpy_functions(count: int) -> Any:
-    """Return the first `count` addresses of NumPy's C API table.
-
-    They are a ctypes array of c_void_p, which is NumPy's own memory, not a copy.
-    """
+    """Return the first `count` addresses of NumPy's C API table, not a copy."""
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

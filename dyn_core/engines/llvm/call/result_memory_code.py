@@ -86,12 +86,8 @@ def open_slab(table, size, block):
     """Return a new slab from the system, linked into the table; 0 without memory.
 
     It is SLAB bytes long, or for a block above LARGEST as long as this block needs.
-    Unused slabs are released first if, with this slab, they would exceed LIMIT.
-
-    Args:
-        table: Address of the table.
-        size: Index of the block size.
-        block: Size of a block [bytes].
+    Unused slabs are released first if, with this slab, they would exceed LIMIT. `size`
+    is the index of the block size, `block` the size [bytes].
     """
     length = SLAB
     if block > LARGEST:
@@ -155,15 +151,10 @@ def take(table, n):
 
 
 def give(table, address, n):
-    """Free memory at an address, which may be 0; return 0. It replaces free.
+    """Free memory at an address of `take`, or 0; return 0. It replaces free.
 
     A slab without used blocks is kept, or released to the system if unused slabs would
     exceed LIMIT; each block above LARGEST is in one of its own. No lock is used.
-
-    Args:
-        table: Address of the table.
-        address: Result of `take`, `take_zeroed` or `resize`.
-        n: Ignored.
     """
     if address == 0:
         return 0
@@ -186,10 +177,9 @@ def give(table, address, n):
 
 
 def take_zeroed(table, count, n):
-    """Return the address of count * n zero bytes; 0 without memory.
+    """Return the address of count * n zero bytes from `take`; 0 without memory.
 
-    It replaces calloc, with memory from `take`, which returns 0 for more than MOST
-    bytes. The product must not overflow (not checked): NumPy refuses such arrays.
+    It replaces calloc. An overflow is not checked: NumPy refuses such arrays.
     """
     memory = take(table, count * n)
     if memory != 0:
@@ -200,10 +190,8 @@ def take_zeroed(table, count, n):
 def resize(table, address, n):
     """Return the address of n bytes with the old content; 0 without memory.
 
-    It replaces realloc.
-
-    The old memory is returned where it is large enough; else it is freed if there is
-    new memory, and remains valid if not. For address 0 it is `take`.
+    It replaces realloc. The old memory is returned where it is large enough; else it is
+    freed if there is new memory, and remains valid if not.
     """
     if address == 0:
         return take(table, n)

@@ -58,16 +58,11 @@ def declaration() -> str:
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Write the reduction of one angle with |x| >= 2**19; return r, low and n.
+    """Write the reduction of one angle with |x| >= 2**19 [rad]; return r, low and n.
 
         x = n pi/2 + r + low modulo 2 pi,   |r| <= pi/4
 
-    r and low are real Values, n is a whole one from -4 to 4. For an angle that is not
-    finite, low is NaN.
-
-    Args:
-        b: Instructions of one float64 lane.
-        x: Angle, a real Value [rad].
+    r, low are real Values, n a whole one from -4 to 4; low of an infinite x is NaN.
     """
     bits = x.bits()
     size = bits & (2**63 - 1)
@@ -146,12 +141,8 @@ def definition(far: float) -> str:
     """Return the LLVM IR of FUNCTION(ptr angles, i64 count), "@far_angles".
 
     The memory at `angles` contains `count` angles x, then as many values each of r, low
-    (doubles, as x) and n (an i64), see `reduced`: x = n pi/2 + r + low modulo 2 pi.
-    Only values of angles with a magnitude above `far` [rad] are written, of infinity
-    too, not of NaN.
-
-    Args:
-        far: At least 2**19.
+    (doubles, as x) and n (an i64), see `reduced`. They are written for magnitudes above
+    `far` (at least 2**19 [rad]), infinity too, not NaN.
     """
     b = Instructions(1, False)
     r, low, n = reduced(b, Value(b, "real", "%x"))

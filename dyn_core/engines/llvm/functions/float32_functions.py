@@ -25,13 +25,9 @@ _COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 
 def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return (sine, cosine) of x, reduced to x = n pi/2 + r + low, |r| <= pi/4.
+    """Return (sine, cosine) of x [rad], correct for |x| <= 1e4 with fused multiply-add.
 
-    They are real Values, correct for |x| <= 1e4, and only with fused multiply-add.
-
-    Args:
-        b: Instructions of float32 lanes.
-        x: Angle, a real Value [rad].
+    They are real Values; x is reduced to n pi/2 + r + low, |r| <= pi/4.
     """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
@@ -56,13 +52,7 @@ def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
 def definition(name: str, width: int, fused: bool) -> str:
     """Return the LLVM IR of a float32 function, "@NAME_WIDTHs".
 
-    It calls the float64 function of that name and number of lanes, which must be in the
-    same module.
-
-    Args:
-        name: sincos, or one of FUNCTIONS in float64_functions.py (not checked).
-        width: Float32 lanes, of type Lanes.
-        fused: Whether a multiply-add rounds once.
+    It calls the float64 function of that name and lanes, in the same module.
     """
     if name == "sincos":
         return _define_sincos(width, fused)

@@ -73,16 +73,12 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Write the reduction of angles up to FAR in magnitude; return r, low and n.
+    """Write the reduction of angles up to FAR in magnitude [rad]; return r, low and n.
 
         x = n pi/2 + r + low,   |r| <= pi/4
 
     FAR is 1e12 rad with fused multiply-add, else 8e5 rad. r and low are real Values. n
     is a whole Value of which only the last two bits, the quarter turn, are valid.
-
-    Args:
-        b: Instructions of float64 lanes.
-        x: Angle, a real Value [rad].
     """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
@@ -115,12 +111,7 @@ def _difference(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
-    """Return (sine, cosine) of a reduced angle, as real Values.
-
-    Args:
-        b: Instructions of float64 lanes.
-        r, low, quadrant: As returned by `reduced`: r, low and n.
-    """
+    """Return (sine, cosine), real Values, of an angle reduced to r, low and n."""
     z = r * r
     v = z * r
     s = b.horner(z, _SIN)
@@ -263,14 +254,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def declarations(widths: Sequence[int], sines: bool) -> list[str]:
-    """Return the declarations of intrinsics, and the table of far angles, each once.
+    """Return the declarations of intrinsics, with `sines` the table of far angles too.
 
-    Float32 lanes get those of as many float64 lanes too, and sines those of one lane.
-
-    Args:
-        widths: Lanes of all values, of type Lanes for float32.
-        sines: Whether sines and cosines are among the functions; else there is no
-            table.
+    Float32 lanes get those of as many float64 lanes too, `sines` those of one lane.
     """
     lines = [far_angles.declaration()] if sines else []
     # Float32 functions may call float64 functions: declare both.
@@ -280,27 +266,14 @@ def declarations(widths: Sequence[int], sines: bool) -> list[str]:
 
 
 def symbol(name: str, width: int) -> str:
-    """Return the name of a function in LLVM IR.
-
-    It is "@NAME_WIDTH", with "s" behind it for float32.
-
-    Args:
-        name: Name of the function, "sincos" or a key of FUNCTIONS.
-        width: Lanes, of type Lanes for float32.
-    """
+    """Return the name of a function in LLVM IR: "@NAME_WIDTH", and "s" for float32."""
     return f"@{name}_{width}" + ("s" if is_single(width) else "")
 
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
-    """Return the LLVM IR of functions, and of the functions that they call.
+    """Return the LLVM IR of different (name, lanes), and of functions that they call.
 
-    The float64 function of each float32 function, and the reduction of far angles for
-    "sincos", are included.
-
-    Args:
-        names: Different pairs of a name, "sincos" or a key of FUNCTIONS (else
-            KeyError), and the lanes, of type Lanes for float32.
-        fused: Whether a multiply-add rounds once.
+    Included are the float64 functions of float32 ones, and far angles for "sincos".
     """
     sines = any(name == "sincos" for name, _ in names)
     lines = [far_angles.definition(FAR[fused])] if sines else []
@@ -312,15 +285,9 @@ def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
 
 
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a float64 function: sincos, or one of FUNCTIONS.
+    """Return the LLVM IR of "@NAME_WIDTH", a float64 function: sincos, or of FUNCTIONS.
 
-    Its name is "@NAME_WIDTH". sincos returns {sine, cosine} and calls
-    far_angles.FUNCTION; atan2 takes (y, x).
-
-    Args:
-        name: Name of the function; KeyError for another one.
-        width: Lanes.
-        fused: Whether a multiply-add rounds once.
+    sincos returns {sine, cosine} and calls far_angles.FUNCTION; atan2 takes (y, x).
     """
     if name == "sincos":
         return _define_sincos(width, fused)

@@ -113,12 +113,7 @@ def product(code, s, p):
 def scalar(inputs, outputs, s):
     """Run one state; return 0, or the number of the first requirement that failed.
 
-    Interface of the kernel `scalar`, see kernel_ir.py. All outputs are stored, after a
-    failure too.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's array.
-        s: Address of the scratch memory.
+    Interface `scalar`, see kernel_ir.py. All outputs are stored, after a failure too.
     """
     p = load(s - 8)
     k = 0
@@ -157,17 +152,10 @@ def block(status, s, p):
 
 
 def batch(inputs, strides, outputs, status, first, last, s):
-    """Run rows of C-order arrays; return the number of rows that failed.
+    """Run at least WIDTH rows of C-order arrays; return the number of rows that failed.
 
     Interface of the kernel `batch`, see kernel_ir.py. Rows in the overlap of the last
     block are counted twice. Without requirements it is 0, and no status is written.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's array.
-        strides: Address of the bytes from row to row of each input, 0 if shared.
-        status: Address of the status of row 0; 8 bytes for each row, see `block`.
-        first, last: First row, and the row behind the last; at least WIDTH rows.
-        s: Address of the scratch memory.
     """
     p = load(s - 8)
     failed = 0
@@ -202,14 +190,8 @@ def batch(inputs, strides, outputs, status, first, last, s):
 def blocked(inputs, outputs, status, first, last, s):
     """Run blocks in lane order; return the number of rows that failed.
 
-    Interface of the kernel `blocked`, see kernel_ir.py. All WIDTH rows of a block
-    are run and counted. Without requirements it is 0, and no status is written.
-
-    Args:
-        inputs, outputs: Addresses of tables with the address of each port's blocks.
-        status: Address of the status of row 0; 8 bytes for each row, see `block`.
-        first, last: First block, and the block behind the last.
-        s: Address of the scratch memory.
+    Interface `blocked`, see kernel_ir.py. All WIDTH rows of a block are run and
+    counted. Without requirements it is 0, and no status is written.
     """
     p = load(s - 8)
     failed = 0

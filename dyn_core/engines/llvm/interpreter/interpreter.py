@@ -44,22 +44,13 @@ _MODULES = tuple(
 
 
 class OperationTable:
-    """The table of a Graph.
-
-    Args:
-        graph: Graph without calls of Programs.
-        inputs, outputs: Sizes of the ports.
-        fused: Whether multiply-adds are formed.
-        group: The number of slots of a port is a multiple of this.
+    """The table of a Graph without calls of Programs; KeyError without an opcode.
 
     Attributes:
         cells: The words of the table, int32.
-        inputs, outputs: (size, first slot) of each port.
+        inputs, outputs: (size, first slot) of each port, whose slots fill whole groups.
         constants: By its bytes, the slot of each constant.
-        size: Number of slots.
         steps: Number of operations; operations in a loop count once.
-
-    Raises KeyError if an operation has no opcode.
     """
 
     def __init__(
@@ -79,27 +70,18 @@ class OperationTable:
         )
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return slots (int64) and values (float64) of all constants, two flat arrays.
-
-        Both are in the order of `constants`.
-        """
+        """Return slots (int64) and values (float64) of `constants`, in this order."""
         slots = np.array([*self.constants.values()], np.int64)
         return slots, np.frombuffer(b"".join(self.constants), float)
 
     def room(self, size: int, group: int = 1) -> int:
-        """Allocate `size` slots, rounded up to whole groups; return the first slot.
-
-        It is the next free one, not aligned to groups.
-        """
+        """Allocate `size` slots, as whole groups, unaligned; return the first."""
         first = self.size
         self.size += -(-size // group) * group
         return first
 
     def constant(self, value: Any) -> int:
-        """Return the slot of a constant, allocated at its first use.
-
-        True and False are stored as 1.0 and 0.0.
-        """
+        """Return the slot of a constant, allocated at its first use; True is 1.0."""
         key = np.float64(value).tobytes()
         slot = self.constants.get(key)
         if slot is None:
@@ -131,11 +113,6 @@ class OperationTable:
         first of these words to the slots for `still`, to the body, and behind the loop;
         the condition; those two slots; the body, which ends with the selection of the
         next state in active lanes, unless there is no state.
-
-        Args:
-            region: Condition, body, number of state values, maximum number of rounds.
-            operands: Slots of the initial state, then of the captured values; none is
-                changed by the loop.
         """
         width = region.width
         state = [self.room(1) for _ in range(width)]
@@ -156,13 +133,7 @@ class OperationTable:
 
 
 class LoopCells(NamedTuple):
-    """A loop in a table.
-
-    Attributes:
-        copies: (to, from) of the slots to copy before the loop.
-        cells: Words of the loop, without the opcode.
-        results: Slots of its results, the state.
-    """
+    """A loop in a table: (to, from) to copy before, its words, slots of results."""
 
     copies: list[tuple[int, int]]
     cells: list[int]
@@ -306,18 +277,11 @@ def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class MachineCode:
-    """The machine code of the interpreter.
+    """The machine code of the interpreter: the control, then the operations by lanes.
 
-    Args:
-        codes: Object codes: the control, then the operations for each number of lanes.
-        widths: Numbers of lanes.
-
-    Attributes:
-        entries: By name, the address of each function with a kernel's interface.
-        operations: By number of lanes, a table of the operations' addresses by opcode;
-            0 for operations that one lane does not need.
-
-    Raises CompileError if a code cannot be loaded.
+    `entries` has by name the address of each function with a kernel's interface,
+    `operations` by number of lanes a table of the operations' addresses by opcode, 0
+    for operations that one lane does not need.
     """
 
     def __init__(self, codes: Sequence[bytes], widths: Sequence[int]) -> None:
@@ -391,16 +355,9 @@ class Interpreter:
 
 
 class Interpreted(kernel.Variant):
-    """Interface of a kernel for a table and a number of lanes.
+    """Interface of a kernel, scalar or batch, for a table and a number of lanes.
 
-    Args:
-        variant: scalar or batch.
-        width: Lanes.
-        table: Table of the Graph.
-        graph: The Graph.
-
-    Attributes:
-        steps: Number of operations of a kernel with the same run time, an estimate.
+    `steps` is the estimated number of operations of a kernel with the same run time.
     """
 
     def __init__(
@@ -432,10 +389,7 @@ class Interpreted(kernel.Variant):
     def fill(self, memory: np.ndarray, address: int) -> None:
         """Write the record's address before new scratch memory, and constants into it.
 
-        Args:
-            memory: Array of bytes (uint8) that contains the scratch memory, with at
-                least 8 bytes before it, where the record's address is written.
-            address: Address of slot 0.
+        `address` is that of slot 0; `memory` has at least 8 bytes before it.
         """
         start = address - memory.ctypes.data
         memory[start - 8 : start].view(np.int64)[0] = ctypes.addressof(self._record)

@@ -28,13 +28,9 @@ _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
 
 
 class MachineOperation(NamedTuple):
-    """An operation on slots.
+    """An operation on slots, of `arity` operands.
 
-    Attributes:
-        arity: Number of operands.
-        compute: Appends the instructions to the first argument and returns a list of
-            the results: compute(instructions, operands).
-        results: Number of results.
+    compute(instructions, operands) appends to the first; it returns `results` results.
     """
 
     arity: int
@@ -109,10 +105,7 @@ OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py has the first
 
 
 def vectors(width: int) -> int:
-    """Return the number of vectors in a row of a wide tile of a product.
-
-    width: Lanes.
-    """
+    """Return the number of vectors in a row of a wide tile of a product, by lanes."""
     return VECTORS[width > 1]
 
 

@@ -68,12 +68,9 @@ end:
 
 
 class Scaling(NamedTuple):
-    """Parameters of a function that scales a row.
+    """Parameters of a function that scales a row; `negative` changes the sign.
 
-    Attributes:
-        negative: Whether the product's sign is changed.
-        onto: Whether the product is added to the row c.
-        rest: Number of entries of the last vector beyond the row.
+    `onto`: it is added to the row c. `rest`: entries of the last vector beyond the row.
     """
 
     negative: bool
@@ -90,14 +87,7 @@ class ScaledRows:
     """Writes functions NAME(ptr a, ptr b, ptr c, ptr to, i64 vectors) of one kernel.
 
     They multiply the row b by the number a, see the module; c is read only with `onto`.
-
-    Args:
-        width: Lanes of a value.
-        lanes: Entries of a vector, of type Lanes for float32.
-        fused: Whether a multiply-add rounds once.
-
-    Attributes:
-        wanted: Parameters of the functions whose names were returned so far.
+    `wanted` are the parameters of the functions whose names were returned so far.
     """
 
     def __init__(self, width: int, lanes: int, fused: bool) -> None:
@@ -216,14 +206,9 @@ class ScaledRows:
 
 
 class Tile(NamedTuple):
-    """Parameters of a function that multiplies a tile of the result.
+    """Parameters of a function that multiplies a tile of the result; see Scaling.
 
-    Attributes:
-        rows, vectors: Size of the tile: rows, and vectors in each row.
-        negative: Whether the product's sign is changed.
-        onto: Whether the product is added to C.
-        rest: Number of entries beyond the matrix in the last vector of a row: they are
-            neither read nor written.
+    `rest` entries beyond the matrix in a row's last vector are not read nor written.
     """
 
     rows: int

@@ -25,12 +25,9 @@ class Spot(NamedTuple):
 
 
 class Array(NamedTuple):
-    """Location of a matrix.
+    """Location of a matrix: flat output or slot of its first entry, and two distances.
 
-    Attributes:
-        output: Whether it is among the outputs; else in slots.
-        first: Flat output or slot of its first entry.
-        by_row, by_column: Distance of entries from row to row, and within a row.
+    Entries are `by_row` apart from row to row, and `by_column` within a row.
     """
 
     output: bool
@@ -60,22 +57,15 @@ class ProductPlaces(NamedTuple):
 class ProductArrays:
     """Arrays of all products of a Schedule, assigned when the object is created.
 
-    Args:
-        graph: Graph of the products.
-        start: First free slot.
-        products: Nodes of the products, in order.
-        ends: By value, the outputs that it is; empty where they cannot be read again.
-        joined: Returns whether two outputs are in one array.
+    The first slot is `start`; `ends` has by value the outputs that it is, empty where
+    they cannot be read again; `joined` returns whether two outputs are in one array.
 
     Attributes:
-        places: By product's node, its arrays.
+        places, results: By product's node, its arrays, and the array of its result.
         stores: By value, the slots of arrays that it must be stored in when computed.
         leaves: (constant or input, slot) that must be stored before the products.
-        zeros: Slots of zeros; scratch memory starts as zeros and they are never
-            written.
-        results: By product's node, the array of its result.
+        zeros: Slots of zeros, in scratch memory from its start and never written.
         allotted: (first slot, size) of each array that is not a part of another.
-        end: First slot behind all arrays.
     """
 
     graph: Graph
@@ -139,11 +129,7 @@ class ProductArrays:
         return node_of.op == "item" and node_of.operands[0] in self.results
 
     def spot(self, item: int) -> Spot:
-        """Return the location of an item of one of the products, in its result.
-
-        Args:
-            item: Node of the item; its product's result must have an array.
-        """
+        """Return the location of a product's item in the array of its result."""
         node = self.graph.nodes[item]
         columns = self.graph.nodes[node.operands[0]].data.columns
         return self.results[node.operands[0]].spot(*divmod(node.data, columns))

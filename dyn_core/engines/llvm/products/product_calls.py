@@ -32,14 +32,8 @@ class FunctionWriter(Protocol):
 class ProductCalls:
     """Writes functions for the products of a Schedule, and returns their calls.
 
-    Attributes:
-        products: Writer of the products.
-        schedule: Schedule.
-        inputs: Memory of its flat inputs.
-        base: Scratch memory of its slots.
-        function: Writes a function from name prefix and code; returns its call.
-        writer: Returns a FunctionWriter whose outputs go to a Place.
-        tables: Writer of copies of many values.
+    `inputs` are its flat inputs, `base` the scratch memory of its slots. `function`
+    writes a function from name prefix and code, and returns its call.
     """
 
     products: Products
@@ -51,10 +45,7 @@ class ProductCalls:
     tables: ValueTables
 
     def leaves(self) -> list[str]:
-        """Return calls that store constants and inputs that are entries of matrices.
-
-        Zeros (+0.0) need no store. The called functions are written here.
-        """
+        """Return calls that store the constants but +0.0, and inputs, of matrices."""
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]
         calls = []
@@ -67,15 +58,11 @@ class ProductCalls:
         return [*calls, *self.copies(read, self.inputs, self.base)]
 
     def multiply(self, steps: Sequence[ScheduledStep], outputs: Place) -> list[str]:
-        """Write functions that compute products; return their calls.
+        """Write functions that compute consecutive products; return their calls.
 
         The functions also copy results to further matrices and to outputs. Requirements
         on results are checked by functions called directly after their product.
         Operands must have been stored before, see `leaves`.
-
-        Args:
-            steps: Consecutive products; none: no call is returned.
-            outputs: Memory of the flat outputs.
         """
         calls: list[str] = []
         code = self._code()
@@ -135,14 +122,7 @@ class ProductCalls:
     def copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
-        """Write functions that copy values between memories; return their calls.
-
-        Each copies at most 100 runs, see `_runs`; without pairs there is none.
-
-        Args:
-            pairs: Index of each value in `source`, and in `to`.
-            source, to: Memories.
-        """
+        """Write functions that copy at most 100 runs of values; return their calls."""
         runs, calls = _runs(pairs, source, to), []
         for first in range(0, len(runs), COPIES):
             code = self._code()

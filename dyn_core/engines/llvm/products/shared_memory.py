@@ -24,10 +24,6 @@ def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
 
     Changes places, results, stores, leaves, zeros and end of `arrays`, not `allotted`.
     Arrays with zeros keep their memory to themselves, because zeros are never written.
-
-    Args:
-        arrays: Arrays, each in memory of its own.
-        chunks: Steps of the kernel's functions, in order.
     """
     starts = [first for first, _ in arrays.allotted]
     if not starts:

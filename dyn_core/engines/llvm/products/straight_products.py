@@ -23,12 +23,7 @@ class StraightProducts:
 
         NAME(ptr A, ptr B, ptr C, ptr result),   C may be the result
 
-    Args:
-        lanes: Entries of a vector, neighbours in a row; of type Lanes for float32.
-        fused: Whether a multiply-add rounds once.
-
-    Attributes:
-        definitions: LLVM definitions of the functions written so far.
+    A vector has `lanes` entries, neighbours in a row.
     """
 
     def __init__(self, lanes: int, fused: bool) -> None:
@@ -39,12 +34,7 @@ class StraightProducts:
         self._known: dict[tuple[object, ...], str] = {}
 
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
-        """Return the name "@straight..." of a function, written at its first use.
-
-        Args:
-            shape: Sizes, sign of A B, and whether it is added to C.
-            places: Arrays; only the distances of their entries count.
-        """
+        """Return the function's name for the distances of `places`; write it once."""
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
         key = (shape, a.by_row, a.by_column, b.by_row, c.by_row, to.by_row)
         name = self._known.get(key)
@@ -137,13 +127,7 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return LLVM text right of "=" that loads a vector without its last entries.
-
-    Args:
-        lanes: Entries of the vector, of type Lanes for float32.
-        pointer: Register of the address.
-        without: Number of last entries that are not read; they are zero in the vector.
-    """
+    """Return LLVM text right of "=" that loads a vector, its last entries as zeros."""
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"load {of}, ptr {pointer}, align {size}"
@@ -154,14 +138,7 @@ def load_part(lanes: int, pointer: str, without: int) -> str:
 
 
 def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
-    """Return the LLVM instruction that stores a vector without its last entries.
-
-    Args:
-        lanes: Entries of the vector, of type Lanes for float32.
-        name: Register of the vector.
-        pointer: Register of the address.
-        without: Number of last entries that are not written.
-    """
+    """Return the LLVM instruction that stores a vector without its last entries."""
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"store {of} {name}, ptr {pointer}, align {size}"
