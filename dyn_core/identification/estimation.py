@@ -35,6 +35,7 @@ from dyn_core.identification.fitting.consistent_fit import (
 from dyn_core.identification.fitting.measurements import (
     MOST_NAMED,
     Measurements,
+    absent_forces,
     check_count,
     checked,
     checked_weights,
@@ -216,6 +217,7 @@ def identify(
         in_degrees(model, "q", arrays[0]),
         too_fast(model, "qd", np.abs(arrays[1]).max(axis=0), "qd"),
         doubtful_forces(data.tau, data.torques(near)),
+        absent_forces(arrays[3]),
     ):
         if doubt:
             warn(f"identify: {doubt}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from dyn_core.errors import IdentificationError, SettingError, UnsupportedError
 from dyn_core.identification.estimation import identify
-from dyn_core.identification.fitting.measurements import doubtful_forces
+from dyn_core.identification.fitting.measurements import absent_forces, doubtful_forces
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
 from dyn_core.model import Model
@@ -255,8 +255,8 @@ def evaluate(
     motion = smooth_motion(mine.t, _unwrapped(model, mine.q), mine.qd, tau, cutoff)
     say(f"inverse dynamics of {len(motion.t)} samples")
     computed = _torque(model, motion, joint_friction)
-    doubt = doubtful_forces(motion.tau, computed)
-    notes = (*mine.notes, *([doubt] if doubt else []), *_notes(model, mine, motion))
+    doubts = doubtful_forces(motion.tau, computed), absent_forces(tau, mine.t)
+    notes = (*mine.notes, *filter(None, doubts), *_notes(model, mine, motion))
     return Evaluation(model, motion, computed, joint_friction, against, notes)
 
 

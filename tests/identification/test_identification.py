@@ -480,6 +480,27 @@ def test_forces_in_another_unit_or_sign_are_asked_about(shipped, factor, asked):
     assert re.search(message, evaluate(model, record).notes[0])
 
 
+def test_rows_without_forces_are_asked_about(shipped):
+    """A run that had stopped was compared with the model to its end, without a word."""
+    model = shipped["arm7"]
+    t = np.linspace(0.0, 4.0, 401)
+    wave = 0.3 * np.sin(t)[:, None] * np.ones(model.nv)
+    motion = model.neutral() + wave, 0.3 * np.cos(t)[:, None] + 0.0 * wave, -wave
+    tau = dyn.solver("rnea").build(model)(*motion)
+    for first, asked in ((300, True), (390, False), (0, False)):
+        some = tau.copy()
+        some[first:] = 0.0
+        record = MotionRecord.of_joints(model.joint_names, t, motion[0], tau=some)
+        told = [x for x in evaluate(model, record).notes if "tau is 0" in x]
+        share = r"tau is 0 in 25 % of the rows, first at t = 3 s: had the robot stopped"
+        assert bool(told) == asked and re.match(share if asked else "", "".join(told))
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            dyn.identify(model, *motion, some, only="payload")
+        told = [str(x.message) for x in issued if "tau is 0" in str(x.message)]
+        assert bool(told) == asked and all("25 % of the rows" in x for x in told)
+
+
 @pytest.mark.parametrize("factor", [1 / 30, 1 / 50, 1 / 80, 1 / 100, 30.0])
 @pytest.mark.parametrize("name", ["arm7", "two_link"])
 def test_forces_of_motors_before_the_gear_are_asked_about(shipped, name, factor):

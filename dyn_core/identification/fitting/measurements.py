@@ -154,6 +154,7 @@ MOST_NAMED = 6
 HUBER = 1.345  # deviations beyond which residuals count less, Huber's choice
 MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
 CHANCE = 3.0  # standard deviations of chance below which a correlation is ignored
+IDLE = 0.05  # share of rows without forces that is asked about
 ALIKE = 0.9  # cosine above which forces are multiples of each other
 FOREIGN = 100.0  # factor between forces above which they are in different units
 GEARED = 20.0  # the same, where all joints with enough of a force have one factor
@@ -161,6 +162,20 @@ ENOUGH = 0.25  # least such force of a joint, fraction of that of the strongest
 ONE = 1.5  # ratio of the joints' factors up to which they are one
 FEWEST = 64  # minimum number of means for estimating a correlation
 NORMAL = 1.4826  # standard deviation by median absolute value, normal distribution
+
+
+def absent_forces(tau: np.ndarray, t: np.ndarray | None = None) -> str:
+    """Return a question on rows in which all joint forces are exactly 0, or "".
+
+    It is asked if these are more than 5 % (IDLE) of the rows, but not all.
+    """
+    idle = ~tau.any(axis=1)
+    share = float(idle.mean()) if len(tau) else 0.0
+    if not IDLE < share < 1.0:
+        return ""
+    first = "" if t is None else f", first at t = {t[idle.argmax()]:.4g} s"
+    asked = "had the robot stopped, or was it not driven"
+    return f"tau is 0 in {100 * share:.2g} % of the rows{first}: {asked}?"
 
 
 def doubtful_forces(measured: np.ndarray, predicted: np.ndarray) -> str:
