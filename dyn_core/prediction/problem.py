@@ -192,8 +192,8 @@ class ControlProblem(System):
         weights, its target); the slices are those of end costs in `settings`.
         """
         return tuple(
-            (cost, slice(at.start - cost.size(self.model), at.start), at)
-            for cost, _, at in self._places
+            (cost, slice(target.start - cost.size(self.model), target.start), target)
+            for cost, _, target in self._places
             if cost.ends and cost.kind in GOALS
         )
 

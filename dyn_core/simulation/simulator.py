@@ -477,8 +477,8 @@ class _RunRecorder:
         """Return a sentence on references beyond the limits of position; else ()."""
         name, model = "the reference", self.model
         ends = [end.reduce(self.q_ref) for end in (np.fmin, np.fmax) if len(self.t)]
-        told = [beyond_limits(model, name, q, name) for q in ends]
-        return tuple(filter(None, told))[:1]
+        sentences = [beyond_limits(model, name, q, name) for q in ends]
+        return tuple(filter(None, sentences))[:1]
 
     def free_fall(self, period: float) -> tuple[str, ...]:
         """Return a sentence on each free body that falls like a stone; else ().

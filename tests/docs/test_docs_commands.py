@@ -303,11 +303,17 @@ def _patient(folder):
 
 
 @pytest.mark.ros
-def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
+def test_commands_of_running_nodes(
+    start, graph, environment, folder, capsys, monkeypatch
+):
     """Those of docs/tools.md that ask nodes, `dyn record`, and another mode."""
     blocks = [x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x)]
     ((_, up), *asking), mode = sorted(blocks, key=lambda x: x[0][1][1] != "up")
-    assert len(asking) == 14
+    assert len(asking) == 15
+    monkeypatch.chdir(folder)
+    (folder / "mine.yaml").write_text(
+        "/computed_torque: {ros__parameters: {gains.joint1.p: 450.0}}\n"
+    )
     assert len(mode) == 5
     record = next(
         command for command in _all_commands() if command[:2] == ["dyn", "record"]

@@ -117,8 +117,8 @@ def test_a_given_target_is_as_one_of_the_cost_itself(name):
         for target in (one, np.array([np.asarray(one)] * (knots + 1))):
             wanted = [*items[:k], replace(item, target=target), *items[k + 1 :]]
             wanted = ControlProblem(model, wanted, knots=knots).settings({})
-            given = problem.settings({item.name: target})
-            for mine, other in zip(given, wanted, strict=True):
+            changed = problem.settings({item.name: target})
+            for mine, other in zip(changed, wanted, strict=True):
                 np.testing.assert_array_equal(mine, other, err_msg=item.name)
 
 

@@ -333,8 +333,8 @@ def test_a_reference_beyond_limits_is_told(shipped, reference, message, recwarn)
         return np.zeros(7)
 
     run = dyn.simulate(model, law, duration=0.01, limit_stops=False)
-    told = [text for text in run.warnings if "reference" in text]
-    assert bool(told) == bool(message) and re.search(message, " ".join(told))
+    sentences = [text for text in run.warnings if "reference" in text]
+    assert bool(sentences) == bool(message) and re.search(message, " ".join(told))
     assert any("reference" in str(w.message) for w in recwarn) == bool(message)
 
 
