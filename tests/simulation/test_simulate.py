@@ -334,7 +334,7 @@ def test_a_reference_beyond_limits_is_told(shipped, reference, message, recwarn)
 
     run = dyn.simulate(model, law, duration=0.01, limit_stops=False)
     sentences = [text for text in run.warnings if "reference" in text]
-    assert bool(sentences) == bool(message) and re.search(message, " ".join(told))
+    assert bool(sentences) == bool(message) and re.search(message, " ".join(sentences))
     assert any("reference" in str(w.message) for w in recwarn) == bool(message)
 
 
