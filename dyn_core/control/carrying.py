@@ -34,7 +34,7 @@ class Carrying:
         self.positions = np.array(rows).reshape(count, model.nq)
 
     def check(self, payload: Payload, weight: Weight, q: np.ndarray | None) -> None:
-        """Refuse a payload that cannot be held at q, or at no random position.
+        """Refuse a payload if it cannot be held at q, or not at any random position.
 
         An excess is accepted where the robot without the payload needs at least the
         same share of its limits: then the payload is not the cause. A robot with loops

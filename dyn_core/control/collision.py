@@ -310,7 +310,11 @@ class CollisionDetector:
 def still_touched(
     excess: np.ndarray, touched: np.ndarray, release: float
 ) -> np.ndarray:
-    """Return joints in collision: above 1 or NaN; above `release` if touched before."""
+    """Return which joints are in collision, bool, (nv,).
+
+    Their `excess`, external force over threshold, is above 1, or above `release` if
+    they were touched before, or NaN.
+    """
     return ~(excess <= np.where(touched, release, 1.0))
 
 

@@ -17,7 +17,7 @@ WRAP = "wrap (angle_wraparound)"  # names of the setting: here, and of the node
 
 
 def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
-    """Return a positive number for each joint, (nv,); others are refused.
+    """Return a positive number for each joint, (nv,); SettingError for other values.
 
     `value` is a number, a list of one number a joint, or a mapping from joint name to
     number; None, a None among several, or a joint that the mapping omits stands for the

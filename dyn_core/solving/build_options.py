@@ -194,7 +194,7 @@ class BuildOptions:
             self.refuse_native(name, f"on engine '{self.engine}'")
 
     def refuse_native(self, name: str, where: str) -> None:
-        """Refuse threads, wait and dtype, which only machine code supports."""
+        """Refuse values of threads, wait and dtype that only machine code supports."""
         native = {"threads": None, "wait": False, "dtype": "float64"}
         for option, default in native.items():
             value = getattr(self, option)

@@ -128,8 +128,8 @@ def inside_by_others(contacts, T):
 
     For dependent rows, the impulses that a solver finds may lie on a cone without need.
     If the impulses of least norm with the same wrench lie inside all cones, and all
-    pressed contacts stick, no contact is about to slip. Without T of BodyRows they are
-    unique, and the result is False.
+    pressed contacts stick, no contact is about to slip. T is BodyRows.T; without it the
+    impulses are unique, and the result is False.
     """
     if T is None:
         return False

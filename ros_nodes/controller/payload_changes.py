@@ -18,7 +18,7 @@ class Carrier(Protocol):
     """An object that carries a payload: a simulated robot, or a controller."""
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload from now on; None: no payload. A SettingError refuses it."""
+        """Carry a payload from now on; None: no payload. SettingError: refused."""
 
 
 def serve_payload(node: RobotNode, carrier: Carrier) -> None:

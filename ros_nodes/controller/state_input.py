@@ -132,11 +132,11 @@ class StateInput:
     def elsewhere(
         self, t: float, places: Mapping[str, float], far: float
     ) -> list[Condition]:
-        """Return a warning if joints are not where the model has them; else [].
+        """Return a warning on the joint farthest from its place in the model; else [].
 
         `places` are positions by name in the model: of locked joints, and of followers
-        [rad | m]. The distance, at most `far`, is without whole turns, also of sliding
-        joints (2 pi m).
+        [rad | m]. Distances above `far` count, without whole turns, also of sliding
+        joints (2 pi m). Messages count for a second; t is monotonic [s].
         """
         worst: tuple[float, str, float] | None = None
         for seen, message in self.latest.values() if places else ():

@@ -118,7 +118,7 @@ def said(processes: Processes) -> str:
 
 
 def followed(reached: int, sent: int, processes: Processes) -> str:
-    """Return a phrase on how many motions were followed, else with the last warning."""
+    """Return how many motions were followed, with the last warning if not all were."""
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
 

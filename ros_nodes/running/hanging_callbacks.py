@@ -40,7 +40,8 @@ class Hang:
     def look(self, t: float) -> None:
         """Report a callback that all calls have seen for the timeout; report its end.
 
-        Both are reported once. The timeout is counted in calls of `look`.
+        Both are reported once. The timeout is counted in calls of `look`; t is that of
+        time.monotonic() [s].
         """
         job, count = self._callbacks.running, self._callbacks.count
         if job is None or count != self._count:

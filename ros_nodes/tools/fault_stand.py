@@ -292,7 +292,7 @@ class FaultStand(NodeStand):
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Make the solver fails_by_slow fail from now on; receive messages for 1 s."""
+        """Make the solver (fails_by_slow) late; receive messages for 1 s."""
         self.fail()
         self.watch(2 * PAUSE)
 

@@ -235,9 +235,9 @@ class SlopeKernels(NamedTuple):
     """Programs, bound to the arrays of a step, SlopeArrays and EndSlopes.
 
     `terms` and `more` are contact_term_slopes, of the step and of the position
-    correction, whose inertia is EndSlopes.inertia. `end` and `start` are
-    moved_state_slopes, from the state of the constraints to the end, and from the start
-    to it; the address of `start` is 0 if these states are the same.
+    correction, whose inertia is written to EndSlopes.inertia. `start` and `end` are
+    moved_state_slopes, from the start to the state of the constraints, and from there
+    to the end; the address of `start` is 0 if its two states are the same.
     """
 
     terms: KernelAddress
@@ -423,8 +423,9 @@ def move_rows(
 def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
     """Compute the derivatives by q of block k, a loop or the limit of a ball joint.
 
-    Sets turned and before of its rows, those of J u and J qd of the first state, from
-    ends.dense; adds the derivative of J.T lambda at constant impulses to by_q.
+    Sets `turned` and `before` of its rows to the derivatives of J u and J qd, at the
+    first state's u and qd, from ends.dense (of J); adds the derivative of J.T lambda at
+    constant impulses to by_q.
     """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]
     for r in range(step.rows.count[k]):

@@ -129,8 +129,9 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     """Return whether pairs may be fast at the velocity after a step.
 
-    It is stored in the next row of step.fast.velocity, by place (order of elimination).
-    After five (TURNS) the result is False, and nothing is stored.
+    The velocity, qd_next[state], is stored in the next row of step.fast.velocity, by
+    place (order of elimination). Once five (TURNS) have been used, the result is False,
+    and nothing is stored.
     """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:

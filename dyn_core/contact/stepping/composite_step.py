@@ -326,12 +326,13 @@ def leave_out_pushes(
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
     fulfils every row. Such d are not sought: `status` decides whether contacts and
-    limits with bias < 0 get the bias 0, and all impulses zero.
+    limits with bias < 0 get the bias 0, also in b. All impulses then become zero. If
+    the result is False, nothing but the memory z is changed.
 
-    Where it is INFEASIBLE, all rebounds are removed; where it is another one, all
-    rebounds and push-outs; but where it is CONVERGED or NOT_UNIQUE, only if impulses
-    are endless (as velocities above 1e7 times the free ones) or, in a step with
-    meetings of fast bodies, add energy.
+    At status INFEASIBLE all rebounds are removed, at another one all rebounds and
+    push-outs; but at CONVERGED or NOT_UNIQUE only if impulses are endless (as
+    velocities above 1e7 times the free ones) or, in a step with meetings of fast
+    bodies, add energy.
 
     Source: ours; the cones of LCP-12.
     """

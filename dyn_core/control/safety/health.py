@@ -91,9 +91,9 @@ class Health:
         """Return the conditions that began or ended since the previous call.
 
         They are compared by `key`: another level or message alone is no change, but a
-        stop for another reason is: the one before ended unseen. An ended condition has
-        the level OK and the message "no longer: ...". Level OK is not returned, nor
-        keys normal at a start (no state, waiting, inactive, ok, raised limits).
+        stop for another reason is: the one before ended unseen. Those of level OK, or
+        with a key normal at a start (no state, waiting, inactive, ok, raised limits),
+        do not count. An ended one is returned with level OK, as "no longer: ...".
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         known = {key: c.message for key, c in self._known.items()}

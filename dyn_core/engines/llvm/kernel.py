@@ -50,7 +50,7 @@ _LOADING = Lock()
 def compile_pieces(ir: str) -> list[bytes]:
     """Return the object codes of a module, in the order in which they must be loaded.
 
-    Called functions come before callers. Pieces (`split`) are compiled in parallel.
+    Pieces (`split`) are compiled in parallel. In `ir` callers follow what they call.
     """
     return compiler.compile_all(split(ir))
 

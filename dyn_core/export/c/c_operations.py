@@ -268,7 +268,10 @@ _COLUMNS = 13  # bytes of a table in each line
 
 
 class CFunctions:
-    """A writer of the helper functions that a source calls, named with a prefix."""
+    """A writer of the helper functions that a source calls, named with a prefix.
+
+    `is_fused`: a multiply-add rounds once.
+    """
 
     def __init__(self, prefix: str, is_fused: bool) -> None:
         self.prefix, self.fused = prefix, is_fused

@@ -27,6 +27,7 @@ def condition_number(rows: np.ndarray) -> float:
         largest / smallest singular value of Y diag(1 / |Y_k|)
 
     It is infinite if a column or the smallest singular value is zero, and for NaN.
+    `rows` is Y, with at least as many rows as columns, which is not checked.
     """
     lengths = np.linalg.norm(rows, axis=0)
     if not (lengths > 0).all():

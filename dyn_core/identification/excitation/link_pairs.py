@@ -369,7 +369,8 @@ class HullPairs:
     def meshes_apart(self, q: np.ndarray, k: int) -> np.ndarray:
         """Return the distances of pair k's meshes, not their hulls, (samples,) [m].
 
-        Meshes that touch have 0 or less; convex shapes keep their distances.
+        Meshes that touch have 0 or less. A pair without a mesh has the distances of its
+        convex shapes.
         """
         placed = [self._placed[n] for n in self.pairs[k]]
         if not any(isinstance(x.shape, Mesh) for x in placed):

@@ -68,7 +68,7 @@ def declared_encoding(content: bytes) -> str:
 
 
 def escapes(encoding: str) -> bool:
-    """Return whether an encoding is one of Python's string escapes, which warn."""
+    """Return whether an encoding is a string escape of Python; decoding by it warns."""
     try:
         return "escape" in codecs.lookup(encoding).name
     except LookupError:

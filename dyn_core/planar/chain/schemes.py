@@ -138,7 +138,8 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 def first_root(gap: Callable[[float], float], end: float) -> float:
     """Return a root of a function that is >= 0 at 0 and < 0 at `end` > 0.
 
-    Regula falsi (Illinois): the function is -1e-15 (ROOT) to 0 there, if floats allow.
+    Regula falsi (Illinois). The function is <= 0 at the result, and not below -1e-15
+    (ROOT) unless floats are too coarse.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

@@ -455,10 +455,11 @@ def face_contacts(
 ) -> int:
     """Add the contacts of a face, if its points attain the separation along its normal.
 
-    `face` is the row in work.axis, 0 to 2 of b, 3 to 5 of a. work.relative[0] is the
-    frame of a in b; polygon, tags and relative[1] are overwritten. Returns the new
-    number of contacts; the old one if the points do not attain the separation; -1 if
-    they do and none is within the margin.
+    A and B are frames in the world, a and b half lengths and radius, (4,). `face` is
+    the row in work.axis, 0 to 2 of b, 3 to 5 of a. work.relative[0] is the frame of a
+    in b; polygon, tags and relative[1] are overwritten. Returns the new number of
+    contacts; the old one if the points do not attain the separation (within tol [m]);
+    -1 if they do and none is within the margin.
     """
     C, axis, polygon = work.relative[0], work.axis, work.polygon
     k, of_b, radius = face % 3, face < 3, a[3]

@@ -196,10 +196,11 @@ def write_feature(
 ) -> int:
     """Write a shape's face or line towards a direction; return its number of corners.
 
-    The direction is in the shape's frame, F is this frame in the pair's second shape. 2
-    corners are a line along z of length above 0, the axis of a capsule or on the side
-    of a cylinder: first the end at -z, with the first tags 32 and 33, and the second
-    tag 32 of both. 0: spheres, hulls without faces, lines of length 0.
+    The direction is in the shape's frame, F is this frame in the pair's second shape.
+    Rows of work.polygon and work.tags from `start` on are written. 2 corners are a line
+    along z of length above 0, the axis of a capsule or on the side of a cylinder: first
+    the end at -z, with the first tags 32 and 33, and the second tag 32 of both. 0:
+    spheres, hulls without faces, lines of length 0.
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:
