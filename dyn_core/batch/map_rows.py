@@ -118,8 +118,8 @@ def checked_chunk_rows(
 ) -> int:
     """Return the number of rows of a chunk, which may exceed that of all rows.
 
-    A number below all rows must be a multiple of `targets_grain`, the rows of a file of
-    a zarr array in `out`: two chunks would write one file.
+    A number below that must be a multiple of `targets_grain`, the rows of a file of a
+    zarr array in `out` (1 without): else two chunks would write one file.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:

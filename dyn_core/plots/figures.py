@@ -124,10 +124,10 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
 
 
 def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
-    """Return (figure, axes): no window, and one Axes that fills it and is not shown.
+    """Return (figure, axes), without a window: a hidden Axes that fills the figure.
 
-    `width` and `height` are in pixels; `flat` axes are two-dimensional, else they have
-    three.
+    `width` and `height` are in pixels; `flat` axes are two-dimensional, others
+    three-dimensional.
     """
     figure, axes = new_figure(
         figsize=(width / DPI, height / DPI),

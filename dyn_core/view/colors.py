@@ -25,7 +25,10 @@ _LESS, _ZERO, _MORE = (84, 39, 136), (226, 226, 226), (179, 88, 6)
 
 
 def torque_color(share: float) -> Color:
-    """Return the RGB 0..255 of a joint force: purple -1, light grey 0, orange +1."""
+    """Return RGB, 0..255, of a joint force as a share of its maximum.
+
+    -1 is purple, 0 light grey, +1 orange.
+    """
     x = 0.0 if np.isnan(share) else float(np.clip(share, -1.0, 1.0))
     end = _MORE if x > 0 else _LESS
     r, g, b = (round(a + abs(x) * (c - a)) for a, c in zip(_ZERO, end, strict=True))

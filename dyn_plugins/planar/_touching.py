@@ -188,7 +188,10 @@ def turns_beyond(model, limit, r):
 
 
 def planes_of(model, i):
-    """Return (k, HalfPlane) of those that can stop joint i, k from 1.0 on, a list."""
+    """Return a list of (k, HalfPlane), those that can stop joint i.
+
+    k is the number of the half-plane in model.ground, from 1.0 on.
+    """
     if model.constraints.kind[i] == GUIDED:
         return []
     return [(k + 1.0, plane) for k, plane in enumerate(model.ground) if plane.stops(i)]

@@ -48,7 +48,8 @@ def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
     """Schedule threads with SCHED_FIFO; return why it failed, or None.
 
     The first of the native ids gets `priority`, 1 to 98, each other one more than the
-    previous, at most 99. Threads that they start do not inherit it.
+    previous, at most 99. Threads that they start do not inherit it. After a failure,
+    earlier threads retain the new priority.
     """
     try:
         for k, thread in enumerate(threads):

@@ -310,9 +310,9 @@ class NodeStand:
     ) -> None:
         """Send a slow trajectory with one point, to be reached in TIME (30) seconds.
 
-        `names`, at most n; name k gets the position of the robot's joint k; None: all.
-        `way` is the displacement of each joint from its position in `normal` [rad | m],
-        `stamp` that of the header [s]; 0: start now.
+        Of `names` (at most n; None: all), name k gets the position of the robot's joint
+        k. `way` is the displacement of each joint from its position in `normal`
+        [rad | m], `stamp` the header's stamp [s]; 0: start now.
         """
         places = np.array(self.normal["q"]) + way
         positions = places[: len(names)] if names else places

@@ -238,8 +238,9 @@ class ResultFiles:
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
         """Create the files for `count` rows; older files of these names are removed.
 
-        Numbers are not initialised. A folder or group is made, with its parents; that
-        of a single file must exist. A file of a zarr array has `chunk_rows` rows.
+        Numbers are not initialised. A folder or group `path` is made, with its parents;
+        the folder of a single file must exist. A file of a zarr array has `chunk_rows`
+        rows.
         """
         shapes = [(count, *port.shape) for port in self.ports]
         try:

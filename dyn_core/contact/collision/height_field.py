@@ -76,7 +76,10 @@ class HeightField:
         return self.point[2] + min(min(row) for row in self.heights)
 
     def covers(self, x: Sequence[float]) -> bool:
-        """Return whether the grid, with its border, extends over x, y in the world."""
+        """Return whether the grid, with its border, extends over a point of the world.
+
+        z of the point is ignored.
+        """
         counts = len(self.heights), len(self.heights[0])
         return all(
             0.0 <= x[k] - self.point[k] <= (counts[k] - 1) * self.cell[k]

@@ -398,7 +398,8 @@ def move_rows(
     (u is step.qd_next[0]) and J qd; of a contact, before is set in the normal row only.
     Sets geometry of pressed contacts. Adds to by_q the derivative of J.T lambda at
     constant impulses; of contacts only what it has beyond a force fixed to the body,
-    which contact_term_slopes takes into account. Reads dense and rates of `ends`.
+    which contact_term_slopes takes into account. Of `ends`, dense, rates and
+    rates_before are read.
     """
     contact_slopes(
         scene.shapes,

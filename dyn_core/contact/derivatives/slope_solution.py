@@ -260,6 +260,7 @@ def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
         du_dq = M^-1 by_q + Z W (c_q - A M^-1 by_q)
         Z = M^-1 A.T,   W = (A Z + R)^-1,   R the diagonal `soft`
 
+    The `m` active rows are those of hold_corrections, and by_q is of the correction.
     Dependent rows are ignored; c_q is overwritten. With `slips` slopes.inertia must be
     the inertia without drag, and becomes its inverse; else solve_slopes inverted it.
     """

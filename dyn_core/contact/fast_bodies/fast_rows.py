@@ -238,7 +238,7 @@ def close_meeting(
 
     At a first meeting blocks.approach becomes the rate of the gap just before it; at a
     later one blocks.gap becomes the remaining gap and blocks.restitution 0. `speed` is
-    from meeting_rows [m/s].
+    from meeting_rows [m/s]; the block's rows must be complete.
 
     Source: ours; Newton's law of LCP-10.
     """

@@ -97,9 +97,9 @@ class StateAge:
     def check(self, stamp: float | None, clock: float | None) -> None:
         """Raise a StateError if a state's age is above `longest`, or below -longest.
 
-        Without `stamp` (`unstamped`) or `clock` nothing is checked. From the tenth
-        refusal in a row on, with all ages within 0.05 s, the message says that clocks
-        differ.
+        Without `stamp`, which sets `unstamped`, or without `clock` nothing is checked.
+        From the tenth refusal in a row on, with all ages within 0.05 s, the message
+        says that clocks differ.
         """
         if stamp is None:
             self.unstamped = True

@@ -44,7 +44,8 @@ _NEAR = 16  # maximum gap of slots within one memset of zeros
 class KernelIR:
     """LLVM IR of one kernel, and the names of the functions to call, see the module.
 
-    `scratch` is in bytes, 64-byte aligned; `steps` counts operations in a loop once.
+    `scratch` is in bytes, 64-byte aligned; `steps` counts the operations of a row,
+    those in a loop once.
     """
 
     ir: str

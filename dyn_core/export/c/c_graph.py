@@ -94,7 +94,10 @@ class CGraphs:
         return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:
-        """Add functions that set `zeros` to 0, after all graphs; return their calls."""
+        """Add functions that set the slots `zeros` to 0; return their calls.
+
+        All graphs must have been added before.
+        """
         lines = []
         numbered = enumerate(sorted(self.zeros))
         for _, group in groupby(numbered, key=lambda pair: pair[1] - pair[0]):

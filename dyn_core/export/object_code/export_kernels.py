@@ -104,7 +104,8 @@ def portable(ir: str, target: Target, *roots: str) -> str:
 
     memset becomes a function of the module, as do multiply-add and floor where the
     target has no instruction for them. Its functions do not unwind, so that no target
-    needs tables for that. Other calls of libm would remain; kernels have none.
+    needs tables for that. Other calls of libm would remain; kernels have none. `roots`
+    are names with @.
     """
     if not target.fused:
         ir = with_exact_fma(ir)

@@ -191,9 +191,9 @@ def random_chain(
     """Return a ChainCase of a random chain, whose velocities fit its links and lines.
 
     F is that of `forces` for random torques, plus random forces. For None, n is random,
-    2 to 8; free is four times as likely as another kind. Angles are active (joint 0
-    only if it is not free) and links massive with these probabilities. still: Guided
-    joints are at rest and no support accelerates.
+    2 to 8; free is four times as likely as another kind. `active` and `massive` are the
+    probabilities that an angle is active (joint 0 only if it is not free) and that a
+    link has mass. With `still` guided joints are at rest and no support accelerates.
 
     Source: WAW-5.4 (CHECK).
     """

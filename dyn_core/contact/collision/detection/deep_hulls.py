@@ -35,8 +35,9 @@ def height_above(
 ) -> float:
     """Return the height of a point over the ground [m]; inf beside a height field.
 
-    It is along the normal of a half-space of the world, or along z of a height field. C
-    is the frame of the point's shape in the world, or in the height field.
+    It is along the normal of a half-space of the world, or along z of a height field.
+    The point is in the frame of its shape, and C is that frame in the world, or in the
+    height field.
     """
     u = C[0] * x + C[1] * y + C[2] * z + C[9]
     v = C[3] * x + C[4] * y + C[5] * z + C[10]

@@ -70,7 +70,7 @@ class OperationTable:
         )
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return slots (int64) and values (float64) of `constants`, in this order."""
+        """Return slots (int64) and values (float64) of `constants`, in its order."""
         slots = np.array([*self.constants.values()], np.int64)
         return slots, np.frombuffer(b"".join(self.constants), float)
 
