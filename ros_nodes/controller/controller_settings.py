@@ -19,7 +19,7 @@ from dyn_core.errors import DynError, SettingError
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.solving.registry import default_registry, solver_of
 from dyn_core.solving.solver import AUTO
-from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER, mode_fields
 from ros_nodes.parameter_tables.payload_parameters import (
     ESTIMATION,
     PAYLOAD_ESTIMATION,
@@ -210,8 +210,11 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle += [field.name for field in PAYLOAD_ESTIMATION]
     else:
         idle.append(f"{ESTIMATION}.effort" if value(TOPIC) else SENSOR)
-    defaults = {field.name: field.default for field in CONTROLLER}
-    return [name for name in idle if value(name) != defaults[name]]
+    slots = {mode.slot for mode in default_registry().modes().values()}
+    slots.discard(control_mode(value("mode")).slot)
+    idle += [f"{slot}.plugin_name" for slot in sorted(slots)]
+    defaults = {field.name: field.default for field in (*CONTROLLER, *mode_fields())}
+    return [name for name in idle if value(name) not in (defaults[name], "", AUTO)]
 
 
 def shadow(value: Value) -> ShadowSettings | None:

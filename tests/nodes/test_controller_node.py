@@ -1002,6 +1002,15 @@ def test_settings_without_effect_are_named(make, capfd):
     }  # fmt: skip
     node = make(**idle, **used)
     assert "without effect" not in capfd.readouterr().err
+    chosen = {
+        f"{x}.plugin_name": "auto" for x in ("cartesian_control", "inverse_dynamics")
+    }
+    make(**chosen)
+    assert "without effect" not in capfd.readouterr().err
+    chosen["inverse_dynamics.plugin_name"] = "rnea_spatial"
+    make(**chosen, mode="cartesian", **{"cartesian.frame": "tool"})
+    logged = capfd.readouterr().err
+    assert "without effect here: inverse_dynamics.plugin_name" in logged
     assert (node.controller.rules.stop_time, node.controller.shadow.engine) == (
         1.0,
         "plain",
