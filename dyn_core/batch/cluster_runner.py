@@ -225,7 +225,8 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
     """Context manager that yields a Client of the requested scheduler.
 
     The scheduler is "processes", an address, or a Client, which stays open; others are
-    closed at the end, and so are the processes. BatchError: none answers within 10 s.
+    closed at the end, and so are the processes. BatchError: no scheduler answers within
+    10 s, or an address is not valid.
     """
     distributed = library("distributed", f"scheduler={scheduler!r}")
     if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):

@@ -51,8 +51,8 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     """Return the number of threads or processes.
 
     With a Dask scheduler it is the number of threads of this process that check the
-    finished chunks of a resumed run. None: the threads of the Program, else
-    DYN_THREADS, else all cores.
+    finished chunks of a resumed run. `workers` None: the threads of the Program,
+    else DYN_THREADS, else all cores.
     """
     known = isinstance(scheduler, str) and (
         scheduler in ("threads", "processes") or "://" in scheduler
@@ -131,7 +131,10 @@ def checked_chunk_rows(
 def require_other_files(
     rows: BatchRows, files: ResultFiles | None, journal: str | None
 ) -> None:
-    """Refuse a result or journal that is, contains or is in a file already used."""
+    """Refuse a result or journal that is, contains or is in a file already used.
+
+    Symbolic links are resolved.
+    """
     used = [(x.file, f"the file of the input {x.name}") for x in rows.sources if x.file]
     written = [("out", x) for x in (() if files is None else files.names)]
     written += [("journal", x) for x in (journal,) if x is not None]

@@ -56,7 +56,10 @@ def program_facts(program: Program[Any]) -> dict[str, str]:
 def fact_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], titles: Mapping[str, str]
 ) -> Iterator[str]:
-    """Iterate over facts of `titles` that differ, "title: ... there, ... here"."""
+    """Iterate over facts of `titles` that differ, "title: ... there, ... here".
+
+    A missing fact counts as None.
+    """
     for key, title in titles.items():
         if there.get(key) != here.get(key):
             yield f"{title}: {there.get(key)} there, {here.get(key)} here"
@@ -86,8 +89,9 @@ def release() -> str:
 def arithmetic(engine: str) -> str:
     """Return a description of the arithmetic of an engine on this machine.
 
-    It decides how numbers round: LLVM's release and fused multiply-add, else NumPy's
-    release and a digest of results. The code generator is part of `release`.
+    It decides how numbers round: for "native" LLVM's release and fused multiply-add,
+    else NumPy's release and a digest of results. The code generator is part of
+    `release`.
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"

@@ -140,7 +140,8 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of chunk k, None if all its rows failed, in any order of k.
 
-        Errors of Reduction.add may come when a missing earlier chunk is added.
+        Each k comes once, which is not checked. Errors of Reduction.add may come when
+        a missing earlier chunk is added.
         """
         if self.reduction is None:
             return

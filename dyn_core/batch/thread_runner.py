@@ -32,7 +32,7 @@ def on_threads(
     Chunks are (index, first row, row behind the last); a single one runs on the calling
     thread. If the iteration ends early, or a chunk raises an error, which is raised
     here, chunks in progress are told by `stopped`, and all threads are joined; outcomes
-    that were not returned yet are lost.
+    that were not returned yet are lost. `workers` is at least 1, which is not checked.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:

@@ -49,7 +49,7 @@ class ChainRule:
     def values(self, inputs: Sequence[Any]) -> Values:
         """Return the lazy results of the derivative Programs at some inputs.
 
-        Each is (*port.shape) or (batch, *port.shape); positions have unit quaternions.
+        An input is (*port.shape) or (batch, *port.shape); quaternions have length 1.
         """
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)

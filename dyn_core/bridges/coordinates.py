@@ -24,8 +24,9 @@ class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
     Shapes, and the unit length of quaternions, are not checked. `plain`: no joint has a
-    quaternion, and nothing is converted. `joints` has for each that has one slices of
-    positions and velocities, and tensors of rates and velocities; see _quadratic_maps.
+    quaternion, and nothing is converted. `joints` has slices of positions and
+    velocities of each joint with a quaternion, and tensors of its rates and velocities;
+    see _quadratic_maps.
     """
 
     def __init__(self, model: Model) -> None:

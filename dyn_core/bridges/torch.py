@@ -55,7 +55,8 @@ except AttributeError:  # pragma: no cover
 def is_plain() -> bool:
     """Return whether nothing but autograd's backward pass may record a call.
 
-    False with a compiler, torch.func transform, dual number, dispatch mode; or unknown.
+    False with a compiler, torch.func transform, dual number or dispatch mode, and if
+    this release of PyTorch does not tell.
     """
     return (
         not torch.compiler.is_compiling()
@@ -69,7 +70,8 @@ def is_plain() -> bool:
 class TorchOperation:
     """A Program as a custom operation with derivatives; positions must be unit.
 
-    With `status` it follows the results, NaN in failed rows; else they are a RowError.
+    With `status` calls return the status behind the results, with NaN in failed rows;
+    else such rows raise a RowError.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:

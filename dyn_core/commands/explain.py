@@ -42,7 +42,7 @@ class Origins:
     """The lines of an algorithm that cause the operations of its Graph.
 
     Costs are approximate cycles for one state in each lane. `graph` has no unused
-    nodes; `kinds` counts operations but constants and inputs; keys of `functions` are
+    nodes; `kinds` counts operations, not constants and inputs; keys of `functions` are
     `file: name`, those of `lines` `file:number  text of the line`.
     """
 
@@ -53,7 +53,7 @@ class Origins:
 
     @property
     def flops(self) -> int:
-        """Number of operations + - * / and roots out of loops, products and calls."""
+        """Number of + - * / and roots outside loops, matrix products and calls."""
         return sum(self.kinds[op] for op in FLOPS)
 
     @property

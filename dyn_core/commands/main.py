@@ -118,7 +118,7 @@ class CommandParser(argparse.ArgumentParser):
     """Parser of `dyn` or of a command, which adds its arguments when they are needed.
 
     `group` is its heading in `dyn --help`, `example` the arguments of an example;
-    add_NAME(parser) in `module` adds the arguments, or others if that is empty.
+    add_NAME(parser) in `module` adds the arguments; others do if that is empty.
     """
 
     def __init__(
@@ -145,7 +145,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
         """Add the command's arguments if need be, then parse as an ArgumentParser.
 
-        _UsageError: an unknown argument, a value that is no choice, or no number.
+        _UsageError: an unknown argument, a value that is no choice, or that is no
+        number where one is wanted.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)

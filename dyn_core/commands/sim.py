@@ -96,7 +96,8 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
 
     The first row is at time 0; the forces of the first and last row continue before and
     after the motion. Each row is applied a thousandth of `period` [s] early. The Drive
-    has q and qd of the first row, and the duration of the motion plus one period.
+    has q and qd of the first row (qd None if the motion has none), and the duration of
+    the motion plus one period.
     """
     if not len(motion.t):
         raise SettingError(f"{name}: the motion has no row", "torques")

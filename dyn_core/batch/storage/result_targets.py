@@ -225,7 +225,7 @@ class ResultFiles:
         return store, str(place)
 
     def require(self) -> None:
-        """Check that the folder of `path`, or a URL's library, is there; and zarr."""
+        """Check that the folder of `path` or a URL's library exists; zarr if needed."""
         if self.stored:
             library("zarr", _PURPOSE)
         if self.remote:

@@ -202,7 +202,7 @@ def _zarr_file(array: Any) -> str:
 def zarr_place(array: Any) -> Reference | None:
     """Return ("zarr", path) of a zarr array in a local folder.
 
-    It is ("zarr of a store", array) in a store of fsspec or obstore; None for others.
+    It is ("zarr of a store", array) in a store of fsspec or obstore; None in others.
     """
     store = array.store
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
@@ -263,4 +263,4 @@ class SentSource:
 
 
 class UnseenRows(Exception):
-    """Rows of an input, the argument, are in a file that this process does not see."""
+    """Rows of an input, named by the argument, are in a file not seen here."""

@@ -54,7 +54,7 @@ def manifold(
     margin: float = 0.0,
     hulls: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
 ) -> list[ContactPoint]:
-    """Return all contacts of two shapes whose gap is at most the margin [m], in order.
+    """Return contacts of two shapes up to a gap `margin` [m], in a fixed order.
 
         gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
 

@@ -74,9 +74,9 @@ class SlopeArrays(NamedTuple):
             `before` has the normal row only.
         geometry: Derivatives of contact points and normals, (contacts, 6, 6).
         axes: Normal and tangents of the current contact, (3, 3).
-        wrench: Its impulse on body a: at its point, and moment, (2, 3) [N·s; N·m·s].
-        load_a, load_b: Change of it on both bodies by each coordinate, relative to a
-            wrench fixed to the body, (n, 6).
+        wrench: Its impulse on body a: force at its point, moment, (2, 3) [N·s; N·m·s].
+        load_a, load_b: Change of `wrench` on both bodies by each coordinate, relative
+            to a wrench fixed to the body, (n, 6).
         weight, along: D and s of the rows, (m,).
         inertia, by_q, by_qd, by_tau: M, R_q, R_v, R_f of the equation, (n, n).
         change_q, change_qd, change_tau: Derivatives of the gyroscopic change, (n, n).

@@ -301,7 +301,10 @@ def relative_velocity(
 def relative_speed(
     shapes: Shapes, a: int, b: int, work: Work, memory: FastMemory
 ) -> float:
-    """Return a bound of the speed of the core of shape a in the frame of b [m/s]."""
+    """Return a bound of the speed of the core of shape a in the frame of b [m/s].
+
+    Reads work.middle, and memory.spatial of set_motion.
+    """
     V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
     wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
     x, y, z = relative_velocity(V, W, work.middle[a])
@@ -383,7 +386,7 @@ def add_meeting(
     The number exceeds the length of the arrays if they are too small. Gaps count up to
     0.01 `thinner`. Each contact gets the time since the poses of the state [s], and as
     `turn` one plus the index of the velocity; step.fast.first of both bodies' roots is
-    lowered to the time. inf: the pair does not meet, nothing is added.
+    lowered to the time. With a time of inf the pair does not meet: nothing is added.
     """
     if not time < math.inf:
         return count
@@ -495,10 +498,10 @@ def refine(
 ) -> float:
     """Return the time at which a gap is zero, by the Illinois method [s].
 
-    Frames of the shapes, and contacts from `count` on, are overwritten. There the gap
-    is between -s and s, s = 1e-6 |gap_high|, with gap_high the negative one at the
-    later time. It is `high` if gap_low is 0 or inf, `low` if that is negative, and
-    after 30 iterations the last time with an overlap.
+    Frames of the shapes, and contacts from `count` on, are overwritten. The gap at
+    the result is between -s and s, s = 1e-6 |gap_high|; gap_high is negative, `high`
+    later than `low`. The result is `high` if gap_low is 0 or inf, `low` if gap_low is
+    negative, and after 30 iterations the last time with an overlap.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):

@@ -22,7 +22,10 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 
 @machine_code
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
-    """Compute motion, shift and spatial of FastMemory for step.fast.velocity[turn]."""
+    """Compute motion, shift and spatial of FastMemory for step.fast.velocity[turn].
+
+    `turned` of the world becomes the identity.
+    """
     fast, memory = scene.fast, step.fast
     columns, poses = step.terms.columns[state], step.terms.poses[state]
     velocity = memory.velocity[turn]
@@ -132,7 +135,8 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
 def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> float:
     """Return the later of the first meetings of the chains of shapes a and b [s].
 
-    Only velocities before index `turn` count. Time is since the start; -inf: none met.
+    Only velocities before index `turn`, and the first meeting of a chain, count. Time
+    is since the poses of the state; -inf: neither has met another.
     """
     time = -math.inf
     for end in range(2):

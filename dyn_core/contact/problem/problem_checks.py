@@ -125,7 +125,7 @@ def refuse_bad_numbers(problem: Any) -> None:
 
 
 def owner(problem: Any, field: str, index: int) -> str:
-    """Return index, name and kind of the block of a row, or coefficient if "mu"."""
+    """Return index, name and kind of a row's block, or for "mu" of a coefficient's."""
     for number, block in enumerate(problem.layout.blocks):
         rows = (
             range(block.first, block.first + block.count)

@@ -218,7 +218,8 @@ def warm_start(
 
     Constraints come in the same order in all steps: the search for `key`
     (BlockFacts.id) begins at index `last`, and goes on from the first entry behind the
-    end. It becomes the index behind the entry, or stays if none has as many rows.
+    end. `last` becomes the index behind the entry that is found, or stays if there is
+    none with as many rows.
     """
     for r in range(rows.start[block], rows.start[block] + rows.count[block]):
         rows.impulse[r] = 0.0

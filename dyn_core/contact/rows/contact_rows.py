@@ -28,8 +28,8 @@ def fill_body(
     Sets work.columns[body]: row i is the velocity [angular; linear] of the point at the
     world's origin for place i of the body's list Structure.moved, from T L = C. Two
     more rows are the body's velocity in a step without contacts, and before the step.
-    `columns`, (nc, 6), are likewise; `factor` is packed L as in block_rows.finish.
-    work.where is overwritten.
+    `columns`, (nc, 6), are the joints' columns in the world, likewise [angular;
+    linear]; `factor` is packed L as in block_rows.finish. work.where is overwritten.
     """
     if work.known[body] != 0:
         return

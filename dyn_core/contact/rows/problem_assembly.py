@@ -278,7 +278,10 @@ def dense_blocks(
 
 @machine_code
 def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
-    """Add the effect of the impulses step.rows.impulse to work.free and rows.b."""
+    """Add the effect of the impulses step.rows.impulse to work.free and rows.b.
+
+    The impulses stay; work.z and work.change are overwritten.
+    """
     rows, work = step.rows, step.work
     respond(scene.tables, step.terms.factor[state], rows, used, work)
     for k in range(len(work.free)):
@@ -292,7 +295,7 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
 def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
     """Write the velocity after the impulses: work.free + L^-1 Y.T impulse.
 
-    Returns whether it is finite; it is written in any case. correction becomes zero.
+    Returns whether it is finite. qd_next is written in any case, correction becomes 0.
 
     Source: LCP-1.
     """

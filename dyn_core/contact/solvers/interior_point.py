@@ -44,7 +44,7 @@ EACH = 8  # largest number of steps of `newton_on_modes`
 def start_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: FloatArray
 ) -> int:
-    """Set initial impulses and slacks of a cone; return the products in cone_gap: 1, 2.
+    """Set initial impulses and slacks of a cone; return how many products cone_gap has.
 
     Normal impulse and eta are 1, the normal slack is max(1, b), all others are zero.
     """
@@ -162,7 +162,10 @@ def step_of_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, dx: FloatArray, after: FloatArray, w: FloatArray, u: FloatArray,
 ) -> None:  # fmt: skip
-    """Set the changes of impulses, `after`, and slacks of a cone from w = Y dz."""
+    """Set the changes of impulses and slacks of a cone from w = Y dz.
+
+    dx becomes `after`; linearise_cone has set slopes, constant and by_normal.
+    """
     eta_step = point.constant[k] + point.by_normal[k] * after[first]
     for i in range(first, first + count):
         dx[i] = after[i]

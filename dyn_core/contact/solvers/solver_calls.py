@@ -87,7 +87,10 @@ class ChosenSolver(NamedTuple):
 def choice_of(
     name: str, options: Mapping[str, float], impacts: bool = False
 ) -> SolverChoice:
-    """Return a solver by name, IN_PYTHON outside ROW_SOLVERS, with given options."""
+    """Return a solver by name, IN_PYTHON outside ROW_SOLVERS, with given options.
+
+    Names of options are not checked; IN_PYTHON ignores all options.
+    """
     if name not in ROW_SOLVERS:
         return SolverChoice(IN_PYTHON, 0, 0.0, 0, 0.0, int(impacts))
     chosen = {**ROW_SOLVERS[name], **options}

@@ -112,9 +112,8 @@ class SolverWork(NamedTuple):
     """Work arrays of all solvers; one object serves each of them.
 
     `system` and `iterates` are of admm, also used by other solvers. `best` are the
-    impulses with the smallest residual of the law so far, best_law (1,). block_matrix
-    is Y Y.T + R of each cone, block_factor its Cholesky factor; six values for each
-    row.
+    impulses with the smallest residual of the law so far, best_law. block_matrix is
+    Y Y.T + R of each cone, block_factor its Cholesky factor; six values for each row.
     """
 
     scaled: Scaled

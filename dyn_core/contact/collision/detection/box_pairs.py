@@ -108,8 +108,8 @@ def edge_contacts(
     attain the largest separation of all axes; otherwise the closest pair, with two
     contacts if its edges are parallel, see closest_edges. `work`, only read, has the
     separations in `axis` and the frame of a in b in relative[0]. `best` and `best_edge`
-    are the largest separations of all axes and of the axes of edges [m], -inf if all
-    edges are parallel. Returns the new number of contacts.
+    are the largest separations of all axes and of the axes of edges [m], best_edge
+    -inf if all edges are parallel. Returns the new number of contacts.
     """
     C, axis = work.relative[0], work.axis
     first = 0 if box else 2

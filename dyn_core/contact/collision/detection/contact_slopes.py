@@ -38,7 +38,10 @@ SINE, COSINE = math.sin(STEP), math.cos(STEP)
 
 
 class SlopeRoom(NamedTuple):
-    """Memory for contacts at displaced poses: `ahead` of the state and `behind` it."""
+    """Memory for contacts at displaced poses: `ahead` of the state and `behind` it.
+
+    `frame` is that of the displaced shape at the state, (12,).
+    """
 
     ahead: Contacts
     behind: Contacts

@@ -66,10 +66,10 @@ def retain_few(
 
     They are the deepest vertex and the outermost ones of those that touch, in eight
     directions across the normal. These surround the hull, so that it is pushed out
-    without tilting, and the step does not wait for hundreds of contacts. They may
-    repeat, in the first column of RETAINED (9) rows of work.tags; relative and axis are
-    overwritten. False: all that touch become contacts, since the shape is no hull,
-    overlaps by at most SUNK (1 cm), or at most MANY (16) points touch.
+    without tilting, and the step does not wait for hundreds of contacts. The points,
+    which may repeat, are in the first column of RETAINED (9) rows of work.tags;
+    relative and axis are overwritten. False: all that touch become contacts: the shape
+    is no hull, overlaps by at most SUNK (1 cm), or at most MANY (16) points touch.
     """
     count = shapes.first[a, 1]
     if shapes.kind[a] != HULL or count <= MANY:

@@ -140,10 +140,10 @@ def put_ball(
 ) -> int:
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
-    Points [m] and normals are in the field. `side` is 1 or -1 for a centre above or
-    below the surface, the sign of the distance of the points; the normal is their
-    difference over it, or (nx, ny, nz) if they coincide. With 0 the normal is (nx, ny,
-    nz), and the distance is along it. Returns the new number.
+    Points [m] and normals are in the field's frame F. `side` is 1 or -1 for a centre
+    above or below the surface, the sign of the distance of the points; the normal is
+    their difference over it, or (nx, ny, nz) if they coincide. With 0 the normal is
+    (nx, ny, nz), and the distance is along it. Returns the new number.
     """
     dx, dy, dz = x - p, y - q, z - r
     d = side * math.sqrt(dx * dx + dy * dy + dz * dz)
@@ -187,8 +187,9 @@ def ball_on_surface(
     below; NONE (-3): only the distance; or the number of the only triangle.
 
     Returns the new number of contacts, the signed distance, negative below, and the
-    closest point in the field's frame. The distance is inf if the centre is beside the
-    grid, or above and farther than radius + margin; the point then means nothing.
+    closest point in the field's frame. The distance is inf, and the point means
+    nothing, if the centre is above the surface or beside the grid, and farther than
+    radius + margin.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground

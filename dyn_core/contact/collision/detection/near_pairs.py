@@ -27,7 +27,7 @@ def may_touch_plane(
 ) -> bool:
     """Return whether the box about shape `a` is within the margin of a half-space.
 
-    With lanes: whether it is in any of them.
+    With lanes: whether it is in any of them. place_shapes must have set the boxes.
     """
     above, reach = 0.0, margin
     for i in range(3):
@@ -80,7 +80,10 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
 
 @machine_code
 def widest_axis(shapes: Shapes, work: Work) -> int:
-    """Return the axis, 0 to 2, along which work.middle of the shapes varies most."""
+    """Return the axis, 0 to 2, along which work.middle of the shapes varies most.
+
+    Half-spaces and height fields do not count.
+    """
     axis, best = 0, -1.0
     for i in range(3):
         number, total, squares = 0.0, 0.0, 0.0

@@ -40,7 +40,10 @@ def along_segment(
     by: float,
     bz: float,
 ) -> float:
-    """Return t, 0..1, of the point a + t (b - a) of a segment that is closest to p."""
+    """Return t, 0..1, of the point a + t (b - a) of a segment that is closest to p.
+
+    It is 0 for a segment of length 0.
+    """
     ux, uy, uz = bx - ax, by - ay, bz - az
     square = ux * ux + uy * uy + uz * uz
     if square <= 0.0:
@@ -202,7 +205,8 @@ def sphere_capsule(
 ) -> int:
     """Add the contact of a sphere with a capsule if it is near; return the new number.
 
-    The normal of a centre on the axis, along z, is orthogonal to it. The feature is 0.
+    If the centre is on the capsule's axis (its z), the normal is orthogonal to it. The
+    feature is 0.
     """
     ux, uy, uz = B[2] * half, B[5] * half, B[8] * half
     ax, ay, az = B[9] - ux, B[10] - uy, B[11] - uz

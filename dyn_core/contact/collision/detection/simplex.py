@@ -27,7 +27,8 @@ def in_triangle(
 ) -> tuple[float, float, float]:
     """Return the weights of a triangle's corners at its point closest to the origin.
 
-    They are 0 or more and add up to 1; without an area it is an edge or corner.
+    They are 0 or more and add up to 1. A triangle without an area counts as an edge or
+    a corner.
     """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = cx - ax, cy - ay, cz - az
@@ -109,7 +110,8 @@ def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
 
     Rows of P, with coordinates in the first three columns, move up. The weights of the
     remaining corners are above 0, then follow zeros or old values. Returns the number
-    of these; 4: the simplex contains the origin, P is unchanged and the weights are 0.
+    of remaining corners; 4: the simplex contains the origin, P is unchanged and the
+    weights are 0.
     """
     for k in range(4):
         weights[k] = 0.0

@@ -43,7 +43,8 @@ def cells_within(
 ) -> tuple[int, int]:
     """Return the first and the last index of cells that an interval covers on an axis.
 
-    Both are inclusive, 0 and -1 beside the grid; `centre` is from its start [m].
+    Both are inclusive, 0 and -1 beside the grid. `centre` of the interval is from the
+    start of the grid, `reach` is half its length [m].
     """
     low = max((centre - reach) / cell, 0.0)
     high = min((centre + reach) / cell, float(cells) - 0.5)
@@ -56,8 +57,9 @@ def cells_within(
 def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
     """Return whether corner (i, j) of field k is above the middle of its neighbours.
 
-    That is along one grid line through it or more (x, y, diagonal), below along none,
-    by over 1e-9 of the sum of a cell's lengths. Lines beyond the grid do not count.
+    It is above the mean of both along at least one grid line (x, y, diagonal), below it
+    along none, by over 1e-9 of the sum of a cell's lengths. Lines beyond the grid do
+    not count.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False

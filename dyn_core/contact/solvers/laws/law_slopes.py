@@ -259,7 +259,10 @@ def law_slopes(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float,
     exact: bool,
 ) -> bool:  # fmt: skip
-    """Set work.slopes of all blocks in their modes; return if S is not symmetric."""
+    """Set work.slopes of all blocks in their modes; return if S is not symmetric.
+
+    work.u, center and du must be finite.
+    """
     slopes, slips = work.slopes, False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]

@@ -152,7 +152,10 @@ def solve_system(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int, in_rows: bool, r: FloatArray, dx: FloatArray,
 ) -> None:  # fmt: skip
-    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""
+    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx.
+
+    system.w and g are overwritten unless the factor is in rows.
+    """
     w, g, D = system.w, system.g, system.D
     if in_rows:
         for i in range(m):
