@@ -66,8 +66,8 @@ class FeedForward:
 
         Joint limits are not checked, and the last point may have a velocity. Other
         joints are at `hold`. `rows` are positions and optionally velocities and
-        accelerations, (k, n) each. Points at most `period` apart are inserted on the
-        same motion, so that efforts are exact there, too; 0: none.
+        accelerations, (k, n) each. Points at most `period` [s] apart are inserted on
+        the same motion, so that efforts are exact there, too; 0: none.
         """
         known = [name for name in self.model.joint_names if name in names]
         lacking = {*self.model.joint_names} - {*names} - {*self.hold}
@@ -153,7 +153,7 @@ def _met(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 
 def with_points(trajectory: Trajectory, period: float) -> Trajectory:
-    """Return the same motion with points at most `period` apart, 100,000 at most.
+    """Return the same motion with points at most `period` apart; refuse over 100,000.
 
     An inserted point has those of position, velocity and acceleration of the polynomial
     there that the trajectory has; efforts, if any, are interpolated linearly. A

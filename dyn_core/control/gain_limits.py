@@ -81,7 +81,7 @@ class SampledGains:
     H: np.ndarray | None = None
 
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
-        """Return the gains d, p, i at or beyond a share of their bounds, or NaN."""
+        """Return the gains d, p, i whose ratio to the bound is NaN or >= `share`."""
         rows = []
         for gain, (ratio, bound) in self._bounds(period).items():
             values = getattr(self, gain)

@@ -89,9 +89,10 @@ class JointLimits:
     ) -> None:
         """Refuse polynomials beyond the position and velocity limits.
 
-        TrajectoryError: by more than 1e-9, a velocity limit by more than 1 % of it, or
-        a coefficient is not finite. c are coefficients in ascending powers of the time
-        since the piece began, (k, coefficients, n); `where` describes a piece.
+        TrajectoryError: beyond a position limit by more than 1e-9, a velocity limit by
+        more than 1 % of it, or a coefficient is not finite. c are coefficients in
+        ascending powers of the time since the piece began, (k, coefficients, n);
+        `where` describes a piece.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
@@ -196,7 +197,7 @@ def first_excess(
     include its end values. Pieces whose hull exceeds the range are bisected until an
     end value is outside or the hull is inside; after 40 bisections they count as
     inside. An excess up to 1e-9 is ignored. c are coefficients in ascending powers of u
-    in [0, 1], (pieces, coefficients, n); NaN is returned if one is not finite.
+    in [0, 1], (pieces, coefficients, n); the value is NaN if one is not finite.
 
     Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
     """

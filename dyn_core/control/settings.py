@@ -41,7 +41,7 @@ class ControllerSettings:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
         mode: computed_torque, impedance, gravity, or one that a plugin offers.
-        inverse_dynamics: Its solver, by name or as object; auto: the default one.
+        inverse_dynamics: Solver of it, by name or as object; auto: the default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi), and whose trajectories and
             targets are shifted by whole turns to the short way; None for the continuous

@@ -116,8 +116,8 @@ class RowOutcomes(NamedTuple):
         status: Index in residuals.STATUSES, (n,); NO_RESULT for a state that failed.
         residual: Residual of the law that the solver solves, (n,).
         failed: Whether a number was not finite, (n,).
-        corrected, short: Whether positions are corrected, and that was incomplete,
-            (n,).
+        corrected, short: Whether positions are corrected, and whether that was
+            incomplete, (n,).
         chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
@@ -170,7 +170,7 @@ def take_step(
     or Python raised an exception; the impulses of earlier steps are deleted. REFUSED
     (2): a Program failed; if it is kernels.end, earlier impulses are those of this
     step. A negative number: minus the number of contacts, for which the arrays are too
-    small.
+    small; the step can be repeated with larger ones.
 
     Source: LCP-4.
     """
@@ -192,7 +192,10 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log from the step and its end state; FAILED if that is not finite."""
+    """Fill the log from the step and the log's end state; return DONE or FAILED.
+
+    FAILED: the end state is not finite; the impulses of earlier steps are deleted.
+    """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
         log.integers,

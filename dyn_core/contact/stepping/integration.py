@@ -52,7 +52,7 @@ def advanced(
 
 
 def turning(model: Model, qd: np.ndarray) -> np.ndarray:
-    """Return acceleration in fixed minus in body axes: w x v of floating bodies."""
+    """Return w x v of floating bodies, or 0: acceleration in fixed minus body axes."""
     if _plain(model):
         return np.zeros(len(qd))
     zeros = Vector.zeros(len(qd))

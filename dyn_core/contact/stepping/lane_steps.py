@@ -86,8 +86,8 @@ class StatePack(NamedTuple):
 def fits_lanes(setup: StepSetup, states: int) -> bool:
     """Return whether steps in lanes are expected to be faster than single steps.
 
-    With a compiler, vectors of at least four lanes, as many states as lanes, and up to
-    320 velocity coordinates, so that the memory fits into the cache.
+    They need a compiler, vectors of at least four lanes, at least as many states, and
+    at most 320 velocity coordinates, so that the memory fits into the cache.
     """
     if missing() or machine().width < NARROWEST:
         return False
@@ -164,7 +164,7 @@ def step_lanes(
     Lanes that would take another branch than most lose their bit in the mask of active
     lanes; their results are meaningless. If most are not finite, these fail: velocities
     and corrections become zero, earlier impulses are deleted, and `failed` is 1. `fill`
-    comes before. Returns 0, or the number of contacts if it exceeds the arrays.
+    must precede. Returns 0, or the number of contacts if it exceeds the arrays.
     """
     _, needed = step_rows(scene, step, solver, outcomes, 0, 1, 0)
     return needed
@@ -186,7 +186,7 @@ def step_packs(
     At least three states with the same constraints are stepped together in lanes. A
     state is stepped alone if there are fewer, if it has diverged twice, or if it needed
     more than 20 iterations in the previous step, whose results `outcomes` must hold. A
-    state that is not finite fails as in step_rows. pack.waiting becomes 0.
+    state that is not finite fails as in step_rows. pack.waiting of stepped ones is 0.
 
     Returns `last` and 0. If the arrays are too small for the contacts of a pack, or of
     a state alone: the index of its first state, whose `waiting` is reset to 1, and the
@@ -286,9 +286,9 @@ def step_together(
 ) -> int:
     """Compute the step of the states in the first `count` lanes, from `choose`.
 
-    pack.waiting becomes 0; a state whose lane diverged is not stepped, and it is
-    increased by 1. Returns 0; if the arrays are too small for their contacts, the
-    needed number of contacts: no state is stepped then.
+    pack.waiting of a stepped state becomes 0; a state whose lane diverged is not
+    stepped, and its pack.waiting is increased by 1. Returns 0; if the arrays are too
+    small for their contacts, the needed number of contacts: no state is stepped then.
     """
     fill(step.earlier, pack)
     alive = 0
@@ -347,7 +347,10 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Copy the numbers (n, numbers) of the lanes' states to `to`, (numbers, lanes)."""
+    """Copy the numbers (n, numbers) of the lanes' states to `to`, (numbers, lanes).
+
+    The number of lanes must be a multiple of four.
+    """
     first = 0
     while first < to.shape[1]:  # four at a time, so that writes are contiguous
         a, b = source[states[first]], source[states[first + 1]]

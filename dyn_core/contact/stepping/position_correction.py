@@ -53,7 +53,7 @@ def correct_positions(
     Returns NOTHING: no correction is needed; CORRECTED: it is in
     step.correction[state]; INCOMPLETE: overlaps remain above the fraction 0.01 of the
     largest correction, or the solver has not converged; or the correction was too fast
-    (`soften`) 12 times, and is zero.
+    (`soften`) 12 times, and is zero. step.normals, work, fast, collision may change.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -130,7 +130,7 @@ def prepare_correction(
 
 @machine_code
 def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
-    """Compute the velocity that corrects positions from the impulses of step.normals.
+    """Compute the velocity step.correction[state] from the impulses of step.normals.
 
     Returns whether contacts and limits are corrected up to the fraction 0.01 of the
     largest correction.

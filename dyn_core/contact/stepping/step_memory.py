@@ -62,7 +62,7 @@ class StepSetup:
         h, remaining: Step, and the time in it for which the new velocity acts [s].
         at_middle: Whether constraints are evaluated at the middle of a step.
         moved, moved_apart: Program of MOVED_STATE, and one with a correction.
-        names: Of constraints that are no contacts; of number k at the index -1 - k.
+        names: Of constraints that are no contacts; that of number k is at index -1 - k.
         prescribed: By name of a prescribed joint: list of its coordinates' rows.
     """
 

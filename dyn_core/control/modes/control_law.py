@@ -274,5 +274,5 @@ class JointLaw(ControlLaw):
 
 
 def called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return the result of a law of copied arrays: a plugin could change the inputs."""
+    """Return the result of a law for copies of arrays: a plugin could change them."""
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

@@ -61,7 +61,7 @@ class ToolTargets:
         self.rest()
 
     def rest(self) -> None:
-        """Bring the reference to rest at its pose: twist and wrench become zero."""
+        """Set twist and wrench to zero, `received` to None; pose and stamps stay."""
         self._twist, self._wrench = np.zeros(6), np.zeros(6)
         self._times = {TWIST: -np.inf, WRENCH: -np.inf}
         self.v, self.f, self.share = np.zeros(6), np.zeros(6), 0.0

@@ -126,7 +126,7 @@ class ForceTorqueSensor:
         return chain
 
     def set_link(self, link: str) -> None:
-        """Set the sensor's link, the links that it carries, and their masses.
+        """Set the sensor's link, unchecked, the links that it carries, their masses.
 
         A sensor that does not measure weights is treated as if it carried none.
         """
@@ -226,7 +226,7 @@ class WrenchControl:
     tool approaches at about contact_speed. It is 1 from target_timeout after its
     beginning. I, `integral`, (6,) in the axes of cartesian.reference, fades in
     target_timeout without contact and without samples, is bounded by wrench_limit, and
-    does not grow while efforts are at their limits. Without a target wrench it is 0.
+    does not grow while efforts are at their limits. f = I = 0 without a target wrench.
     """
 
     def __init__(self, law: Any) -> None:
@@ -250,7 +250,7 @@ class WrenchControl:
         """Use the changed parameters of the law's host.
 
         If cartesian.tare has become true, a tare begins; if false, an unfinished one or
-        the offset stays. sensor_link and sensor_weighs are read at construction.
+        the offset stays. sensor_link and sensor_weighs are read at construction only.
         """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)

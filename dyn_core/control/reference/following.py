@@ -137,7 +137,7 @@ class TrajectoryFollower:
         self.rest(None)
 
     def rest(self, q: np.ndarray | None, why: str = "dropped") -> None:
-        """Rest at position q, None clears the reference; drop all trajectories.
+        """Rest at position q (None: no reference); drop all trajectories.
 
         The feed-forward effort becomes zero; listeners get the outcome `why`.
         """
@@ -196,9 +196,9 @@ class TrajectoryFollower:
         pending trajectory is dropped, and the running one as well if the start is not
         in the future; their outcome is "replaced".
 
-        TrajectoryError, with nothing changed: a joint begins farther than
-        start_tolerance from both the reference and the robot (q; None: unknown), the
-        trajectory starts more than a day ahead, or it exceeds the limits.
+        TrajectoryError, with nothing changed: the trajectory starts more than a day
+        ahead, exceeds the limits, or, unless its method is none, a joint begins farther
+        than start_tolerance from both the reference and the robot (q; None: unknown).
         """
         assert self.reference is not None
         if start - now > LONGEST:

@@ -30,7 +30,7 @@ class GoalCode(IntEnum):
 class TrajectoryRows(NamedTuple):
     """Arrays of a trajectory as in messages: (k, columns), or (k, 0) if not given.
 
-    `names` are the joints of the columns; `times` begin at the start [s].
+    `names` are the joints of the columns; `times` count from the start [s].
     """
 
     names: Sequence[str]

@@ -55,13 +55,14 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the feed-forward effort of `rest` at time t, (n,); else zeros."""
+        """Return the feed-forward effort of `rest` at t, (n,); zeros without one."""
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
-        Start times begin with `start`. Powers of the time since each are ascending.
+        The first start time is `start`, which must be before `end`. Coefficients are in
+        ascending powers of the time since each start time.
         """
         last = math.inf if self.end is None else float(self.end.times[0])
         first = -math.inf if self.way is None else min(self.way.duration, last)

@@ -287,8 +287,9 @@ def make_trajectory(
 def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
     """Return rows of numbers, one per point, as an array (k, width).
 
-    TrajectoryError for others. The shape is (k, 0) if all rows are empty; `width` None
-    is the length of the first row. Numbers that are not finite pass.
+    TrajectoryError: a row is no sequence of numbers, or not of length `width` (None:
+    that of the first row). The shape is (k, 0) if all rows are empty. Numbers that are
+    not finite pass.
     """
     if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub":
         sizes = np.full(len(rows), rows.shape[1])

@@ -65,9 +65,9 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
 
     The result is a Vector (5 nv + 3,), grouped by quantity: first tau of all joints,
     last |v|. Units are SI. tau is about to be sent, tau_before was sent dt [s] before.
-    `error` and `rate`, on which positions and velocities agree, are returned unchanged.
-    T is the kinetic energy, including that of the rotors; |v| the speed of the origin
-    of the link `frame`, 0 for None.
+    `error` and `rate`, the velocity on which positions and velocities agree, are
+    returned unchanged. T is the kinetic energy, including that of the rotors; |v| the
+    speed of the origin of the link `frame`, 0 for None.
 
     Source: design of this project; the kinetic energy T is GUIDE (28).
     """

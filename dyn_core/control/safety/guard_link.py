@@ -174,7 +174,8 @@ class GuardLink:
     def refusal(self, t: float) -> str | None:
         """Return why a controller that needs a guard cannot drive; None if it can.
 
-        A guard must be alive, and no living one have stopped; `fault` does not count.
+        A guard must be alive, and no living one have stopped the robot; `fault` does
+        not count.
         """
         living = self.living(t)
         if not living:

@@ -156,7 +156,7 @@ class Tracer:
         """Return the node index of a number, or of a Symbol of this or an outer Graph.
 
         Numbers are what float() accepts; a bool stays one. A Symbol of an outer Graph
-        becomes an input of this one. TraceError for others.
+        becomes an input of this one. TraceError for any other x.
         """
         if type(x) is float:
             return self.builder.const(x)
@@ -342,7 +342,8 @@ def trace(
 ) -> Graph:
     """Return the Graph of a function from a list of `width` Symbols to a flat list.
 
-    With `folding`, rules simplify operations, equal nodes are shared, others removed.
+    With `folding`, rules simplify operations, equal nodes are shared, and unused ones
+    removed.
     """
     with seldom_collected():
         tracer = Tracer(width, folding=folding)

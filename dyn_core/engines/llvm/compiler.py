@@ -171,7 +171,7 @@ def assembly(ir: str) -> str:
 class Loaded:
     """Object codes in memory; their functions are valid while this object exists.
 
-    Together they contain every function that they call, but those of the process.
+    Together they must contain every function that they call, but those of the process.
     """
 
     def __init__(self, *codes: bytes) -> None:

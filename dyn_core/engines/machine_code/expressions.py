@@ -101,6 +101,7 @@ class Expressions(LaneCode):
         """Return the object that a name or dotted name refers to, or MISSING.
 
         Sought are the function's module, builtins, attributes of modules and classes.
+        A local variable is MISSING.
         """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
@@ -113,7 +114,7 @@ class Expressions(LaneCode):
         return MISSING
 
     def is_float(self, name: str) -> bool:
-        """Return whether `name` is a float or float variable, also without value."""
+        """Return whether `name` is a module's float or float variable, even unset."""
         known = self.variables.get(name, (None,))[0]
         node = ast.Name(name, ast.Load())
         return known is FLOAT or isinstance(self.static(node), float)
@@ -158,7 +159,7 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an INT as a FLOAT, in all lanes; a FLOAT unchanged; no others."""
+        """Return an INT as FLOAT, in all lanes, FLOAT as is; others are not refused."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():

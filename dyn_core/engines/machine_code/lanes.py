@@ -135,7 +135,7 @@ class LaneCode:
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return one condition for all lanes: of a MASK the majority's, see `vote`."""
+        """Return one condition for all lanes; a MASK is voted, which drops lanes."""
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:

@@ -55,7 +55,7 @@ class Descriptor:
         """Set the field `name` to the address of a table of ports with these shapes.
 
         A port has six words of 8 bytes: number of axes, number of entries, and the
-        shape, with zeros behind it. More than four axes (not checked) shift the next.
+        shape, with zeros behind it. More than four axes, unchecked, shift the next one.
         """
         rows = []
         for shape in shapes:

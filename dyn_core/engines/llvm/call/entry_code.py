@@ -310,8 +310,8 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 def run_few(d, inputs, strides, outputs, batch):
     """Run fewer rows than lanes one by one; return 0, or 1 at the first row that fails.
 
-    Outputs up to that row may then be written. Numbers are not checked to be finite.
-    The addresses in `inputs` and `outputs` are advanced.
+    Outputs of earlier rows, and perhaps its own, are then written. Numbers are not
+    checked to be finite. The addresses in `inputs` and `outputs` are advanced.
     """
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:

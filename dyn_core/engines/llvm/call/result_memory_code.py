@@ -191,7 +191,7 @@ def resize(table, address, n):
     """Return the address of n bytes with the old content; 0 without memory.
 
     It replaces realloc. The old memory is returned where it is large enough; else it is
-    freed if there is new memory, and remains valid if not.
+    freed if there is new memory, and remains valid if not. For address 0 it is `take`.
     """
     if address == 0:
         return take(table, n)

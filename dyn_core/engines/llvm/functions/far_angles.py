@@ -62,7 +62,7 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
         x = n pi/2 + r + low modulo 2 pi,   |r| <= pi/4
 
-    r, low are real Values, n a whole one from -4 to 4; low of an infinite x is NaN.
+    r, low are real Values, n a whole one from -4 to 4; low is NaN if x is not finite.
     """
     bits = x.bits()
     size = bits & (2**63 - 1)

@@ -52,7 +52,7 @@ def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
 def definition(name: str, width: int, fused: bool) -> str:
     """Return the LLVM IR of a float32 function, "@NAME_WIDTHs".
 
-    It calls the float64 function of that name and lanes, in the same module.
+    It calls the float64 function of that name and lanes; the module must contain it.
     """
     if name == "sincos":
         return _define_sincos(width, fused)

@@ -271,7 +271,7 @@ def symbol(name: str, width: int) -> str:
 
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
-    """Return the LLVM IR of different (name, lanes), and of functions that they call.
+    """Return the LLVM IR of functions, different (name, lanes), and of their callees.
 
     Included are the float64 functions of float32 ones, and far angles for "sincos".
     """

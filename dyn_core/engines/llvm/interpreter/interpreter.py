@@ -75,7 +75,7 @@ class OperationTable:
         return slots, np.frombuffer(b"".join(self.constants), float)
 
     def room(self, size: int, group: int = 1) -> int:
-        """Allocate `size` slots, as whole groups, unaligned; return the first."""
+        """Allocate the next free slots, `size` in whole groups; return the first."""
         first = self.size
         self.size += -(-size // group) * group
         return first
@@ -112,7 +112,7 @@ class OperationTable:
         maximum number of rounds divided by 2^31, and the remainder; bytes from the
         first of these words to the slots for `still`, to the body, and behind the loop;
         the condition; those two slots; the body, which ends with the selection of the
-        next state in active lanes, unless there is no state.
+        next state in active lanes, unless there is no state. `operands` do not change.
         """
         width = region.width
         state = [self.room(1) for _ in range(width)]

@@ -64,7 +64,7 @@ class ProductArrays:
         places, results: By product's node, its arrays, and the array of its result.
         stores: By value, the slots of arrays that it must be stored in when computed.
         leaves: (constant or input, slot) that must be stored before the products.
-        zeros: Slots of zeros, in scratch memory from its start and never written.
+        zeros: Slots of zeros: scratch memory starts as zeros, they are never written.
         allotted: (first slot, size) of each array that is not a part of another.
     """
 

@@ -45,7 +45,7 @@ class ProductCalls:
     tables: ValueTables
 
     def leaves(self) -> list[str]:
-        """Return calls that store the constants but +0.0, and inputs, of matrices."""
+        """Return calls that store constants (not +0.0) and inputs in matrices."""
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]
         calls = []
@@ -122,7 +122,7 @@ class ProductCalls:
     def copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
-        """Write functions that copy at most 100 runs of values; return their calls."""
+        """Write functions that copy values, each up to 100 runs; return their calls."""
         runs, calls = _runs(pairs, source, to), []
         for first in range(0, len(runs), COPIES):
             code = self._code()

@@ -127,7 +127,7 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return LLVM text right of "=" that loads a vector, its last entries as zeros."""
+    """Return LLVM text right of "=" that loads a vector; last entries unread, zeros."""
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"load {of}, ptr {pointer}, align {size}"
