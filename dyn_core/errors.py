@@ -98,14 +98,14 @@ def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
 
 
 def why_unread(error: Exception) -> str:
-    """Return why a file cannot be opened, by the system, or for invalid characters."""
+    """Return why a file cannot be opened: words of the system, or an invalid path."""
     return getattr(error, "strerror", None) or "no path has such characters"
 
 
 def why_no_json(error: Exception) -> str:
     """Return why text is not valid JSON, with line and column where known.
 
-    Errors but JSONDecodeError and RecursionError mean a number with too many digits.
+    Any error but JSONDecodeError and RecursionError means a number of too many digits.
     """
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"
@@ -140,7 +140,8 @@ class UnknownAttribute(AttributeError):
     """An object has no such attribute; the message names near ones when it is read.
 
     `hasattr` and `getattr` with a default ask in vain for many names: neither the
-    attributes are listed then, nor near ones searched. Without near ones: `otherwise`.
+    attributes are listed then, nor near ones searched. `otherwise` is the sentence for
+    a name that is near none.
     """
 
     def __init__(self, owner: object, name: str, otherwise: str = "") -> None:

@@ -59,7 +59,8 @@ class QuickTier:
     """Runs one Program by the interpreter while its kernels are compiled.
 
     `variant` starts the compilation in the background. A finished kernel goes to the
-    Program, referenced weakly; if compilation fails, there is a warning, and it stays.
+    Program, referenced weakly; if compilation fails, there is a warning, and the
+    interpreter stays.
     """
 
     def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:

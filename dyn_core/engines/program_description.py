@@ -78,9 +78,10 @@ class _FromModel:
 def signature_of(program: DescribedProgram) -> inspect.Signature:
     """Return the signature of a Program's call.
 
-    Its parameters are the inputs, by position or keyword, out=None and status=False.
-    Inputs with a value in `defaults` have the default "<of the model>". Parameter paths
-    such as link3.mass, no valid identifiers, appear together as `**parameters`.
+    Its parameters are the inputs, by position or keyword, then keywords out=None and
+    status=False. Inputs with a value in `defaults` have the default "<of the model>".
+    Parameter paths such as link3.mass, no valid identifiers, appear together as
+    `**parameters`.
     """
     parameters, rest = [], False
     for port in program.inputs:

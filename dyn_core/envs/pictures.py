@@ -92,7 +92,7 @@ INK, EARTH, JOINT = "#26547c", "#8d99ae", "#ef476f"
 
 
 class TaskPicture(ABC):
-    """A drawing of a task, 600 x 400 pixels: abstract base of (Robot)Picture."""
+    """A drawing, 600 x 400 pixels, `flat` or in 3D: base of Picture, RobotPicture."""
 
     def __init__(self, flat: bool) -> None:
         self.figure, self._axes = blank_figure(WIDTH, HEIGHT, flat)

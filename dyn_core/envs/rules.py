@@ -43,7 +43,7 @@ LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 def observation_space(
     task: Task | RobotTask, dtype: np.dtype[Any]
 ) -> gymnasium.spaces.Box:
-    """Return the space of observations, a Box (no,); unbounded entries are infinite.
+    """Return the space of observations, a Box (no,), with limits of ±inf for none.
 
     Kernels compute in float64; float32 costs another pass over memory.
     """
@@ -66,7 +66,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 def changed_task(
     task: str | Task | RobotTask, changes: Mapping[str, Any], kind: type
 ) -> Task | RobotTask:
-    """Return a task with attributes changed; errors suggest those of `kind`, too."""
+    """Return a task with `changes`; errors suggest the arguments of `kind`, too."""
     chosen = named_task(task)
     valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]
     if isinstance(chosen, Task):
@@ -165,7 +165,8 @@ def divergence_error(
 
     The message has step, from 1, and environment of the first row, and the first state
     entry that is not finite or exceeds 1e9 in magnitude, else "an observation", which
-    is also its `name`. `states`, (environments, ns), are those after the step.
+    is also the error's `name`; its `rows` are all. `states`, (environments, ns), are
+    those after the step.
     """
     first = rows[0]
     large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))

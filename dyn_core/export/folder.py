@@ -418,7 +418,8 @@ def _binary(
 def shared_library(made: ObjectFile, target: Target) -> bytes:
     """Return the bytes of an object linked as a shared library by a C compiler.
 
-    It is that of `target.link`, but if this begins with cc, the one in $CC, else cc.
+    If `target.link` begins with cc, the compiler is that in $CC, else cc; if not, the
+    one in `target.link`.
     """
     if target.relocation != "pic":
         raise UnsupportedError(

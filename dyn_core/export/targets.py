@@ -115,7 +115,7 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return the Target of a name; "host" (llvmlite) has this machine's processor."""
+    """Return the Target of a name; "host", of this machine, needs llvmlite."""
     if not isinstance(name, str) or name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))
     if name != "host":

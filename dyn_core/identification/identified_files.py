@@ -52,7 +52,7 @@ _BY_JOINT = ("armature", "rotors", "springs")  # sections beside `joints`
 
 
 def check_file(path: Path, extensions: Sequence[str]) -> None:
-    """Refuse a file with another extension (they have dots), or without a folder."""
+    """Refuse a file without a folder, or without one of the extensions (with dots)."""
     if path.suffix not in extensions or file_kind(path.parent, "path") != "folder":
         raise SettingError(
             f"{path}: valid: a file in a folder that is there, ending with"
@@ -140,10 +140,10 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     """Write NAME.urdf with a sidecar NAME.dyn.yaml, or a sidecar NAME.yaml.
 
-    Masses and inertias are in the URDF alone; a sidecar has friction, rotors and
-    springs, and the rest of that of the robot. Refused: a changed plug of a fixed
-    joint; gears, loops or the like of no file; for .urdf, a robot of no URDF file, or a
-    lost one.
+    Existing files are replaced; of two paths the URDF is first. Masses and inertias are
+    in the URDF alone; a sidecar has friction, rotors and springs, and the rest of that
+    of the robot. Refused: a changed plug of a fixed joint; gears, loops or the like of
+    no file; for .urdf, a robot of no URDF file, or a lost one.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):

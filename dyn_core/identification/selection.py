@@ -158,7 +158,7 @@ class Unknowns:
         return np.array([largest[k] for k in self.kinds])
 
     def path_values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all numbers of each path, by path; those sought are in `numbers`."""
+        """Return each path's numbers, those sought from all unknowns, `numbers`."""
         if not self.paths:
             return {}
         whole = [np.array(self.model.parameter(path), float) for path in self.paths]
@@ -362,7 +362,7 @@ def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str
 
     viscous has damping, coulomb (or True) damping and friction. To these two, direction
     adds friction_asymmetry, stribeck adds stribeck and stribeck_speed, full adds all
-    three. A law without dry friction has no width friction_speed.
+    three; False has none. friction_speed is refused for a law without dry friction.
     """
     if isinstance(friction, (bool, np.bool_)):
         law = FRICTION_LAWS["coulomb"] if friction else ()

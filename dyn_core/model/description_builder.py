@@ -108,8 +108,8 @@ class DescriptionBuilder:
     ) -> None:
         """Add a link; it is checked when a Model is assembled.
 
-        Links added with the same Inertial object share one RigidInertia. The geometry
-        adds no collision shapes, see `shape`.
+        `inertial` None is zero; links with the same Inertial object share one
+        RigidInertia. The geometry adds no collision shapes, see `shape`.
         """
         self._links.append((name, geometry))
         self._inertias.append(inertial)
@@ -203,8 +203,9 @@ class DescriptionBuilder:
         """Return the Description.
 
         With findings, it gets the warnings of `findings`; rules of followers that lead
-        nowhere, and the first rule of each circle, are left out with a finding. Else
-        all rules stay; a Model with such a rule cannot be assembled.
+        nowhere, and the first rule of each circle, are left out with a finding.
+        Without findings, the initial warnings and all rules stay; a Model with such a
+        rule cannot be assembled.
         """
         joints, warnings = self.joints, self._before.warnings
         if self.findings is not None:

@@ -15,10 +15,10 @@ SELDOM = 1_000_000  # new objects before the collector runs again
 def seldom_collected() -> Iterator[None]:
     """Raise the garbage collector's first threshold inside a `with` block.
 
-    It becomes 1000000 new objects. Otherwise the collector scans all objects repeatedly
-    while many long-lived ones are created. The thresholds apply to all threads; the
-    last of nested or concurrent blocks restores them, unless they have been changed
-    meanwhile.
+    It becomes at least 1000000 new objects. Otherwise the collector scans all objects
+    repeatedly while many long-lived ones are created. The thresholds apply to all
+    threads; the last of nested or concurrent blocks restores them, unless they have
+    been changed meanwhile.
     """
     with _SELDOM:
         yield

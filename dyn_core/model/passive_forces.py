@@ -84,7 +84,7 @@ def without_friction(tree: AnyTree) -> AnyTree:
 
 
 def without_dry_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with zero dry friction; damping is unchanged."""
+    """Return the robot without dry friction and Stribeck effect; damping stays."""
     zeros = tuple(x * 0.0 for x in tree.friction)
     return replace(tree, friction=zeros, friction_asymmetry=zeros, stribeck=zeros)
 
@@ -174,7 +174,8 @@ def with_equal_directions(tree: AnyTree) -> AnyTree:
 def spring_force(tree: Tree, q: Vector) -> Vector:
     """Return the joint force that extends the springs, stiffness (q - rest), (nv,).
 
-    Springs of followers act on their leaders. Point springs are not included.
+    Springs of followers act on their leaders. Joints with quaternions have no
+    spring force. Point springs and forces of the user are not included.
 
     Source: KIM-S2.
     """

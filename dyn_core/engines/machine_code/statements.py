@@ -121,7 +121,8 @@ class StatementWriter(Operations):
 
     `places` is extended by failures: item k, (text, function, line), has status k + 1;
     None: not the checked form. `rooms` are the instructions that allocate the
-    variables, `loops` those being written, the innermost last.
+    variables, `loops` the loops being written, the innermost last. `lanes` is the
+    number of lanes; 0: floats are scalars.
     """
 
     def __init__(
@@ -185,7 +186,10 @@ class StatementWriter(Operations):
             method(node)
 
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
-        """Assign to a variable, typed by its first value; add it to `assigned`."""
+        """Write an assignment to a variable, whose first value determines its type.
+
+        The name is added to `assigned`. TraceError: a tuple, or another type.
+        """
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
         if name not in self.variables:

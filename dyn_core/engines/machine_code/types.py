@@ -46,7 +46,7 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class RecordType:
-    """A NamedTuple of arrays, numbers and records; (name, type) of its fields."""
+    """A NamedTuple of arrays, numbers, records; `fields`: (name, type) in order."""
 
     python: type
     fields: tuple[tuple[str, Type], ...]
@@ -139,7 +139,7 @@ def _of_result(annotation: Any, where: str) -> Type:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return "FILE:LINE: NAME" of a function, from its first line or decorator."""
+    """Return "FILE:LINE: NAME" of a function; LINE may be that of a decorator."""
     code = function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
 

@@ -67,7 +67,7 @@ class CGraphs:
     def function(self, what: str, lines: Iterable[str]) -> str:
         """Add a function to `functions`; return the statement that calls it.
 
-        The body `lines` may use in, out, s and status; so must the place of the call.
+        The body `lines` may use in, out, s and status, which the caller must have.
         """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real

@@ -26,7 +26,7 @@ from dyn_core.export.object_code import fused
 
 @dataclass(frozen=True)
 class CNumbers:
-    """C names of one precision: types of `bits` bits; `end` of constants, functions."""
+    """C types of `bits` bits; `end` is the suffix of constants and functions."""
 
     real: str
     whole: str
@@ -59,7 +59,10 @@ def literal(x: Any, kind: str, numbers: CNumbers) -> str:
 
 
 class CInstructions:
-    """The statements of one C function; counterpart of Instructions with one lane."""
+    """The statements of one C function; counterpart of Instructions with one lane.
+
+    `fused`: a multiply-add rounds once.
+    """
 
     width = 1
 

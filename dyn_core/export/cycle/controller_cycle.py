@@ -289,8 +289,8 @@ def cycle_settings(
 ) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
     """Return Rules, Bounds and StateBounds made of some options, and the other options.
 
-    Options called effort_limits.JOINT become entries of `limits`; others that are
-    attributes of these three are used by name.
+    Options called effort_limits.JOINT become entries of `limits`. Attributes of the
+    three classes that are not among the options have their defaults.
     """
     rest = named_settings("options", options)
     limits = {k: rest.pop(k) for k in [*rest] if k.startswith(LIMIT)}

@@ -76,7 +76,7 @@ class ToolCycle(Cycle):
 
     The constructor receives the targets and advances the reference. Then the law is
     called with `law_inputs`, and `led` with the effort of the law. Targets have the
-    numbers k = 0 (pose), 1 (twist), 2 (wrench) and 3 (stiffness). Its argument `tool`
+    numbers k = 0 (pose), 1 (twist), 2 (wrench) and 3 (stiffness). The argument `tool`
     has the other inputs of CARTESIAN_CYCLE by name; `poses` returns for q the pose of
     the tool, a list of one (4, 4).
 

@@ -71,7 +71,7 @@ class StatePorts:
         return self._entry(code, port, GLOBAL)
 
     def step(self, code: FunctionCode) -> str:
-        """Return the distance of adjacent entries of a state in numbers, or "1"."""
+        """Return the step between entries of a state, "1" number or a name in IR."""
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
@@ -136,7 +136,7 @@ class StateTables(ValueTables):
     ) -> bool:
         """Append code that sets values of these indices to zero; return whether it did.
 
-        Nothing is appended for fewer than 2000 values, and except to StatePorts.
+        Nothing is appended for fewer than 2000 values or memory other than StatePorts.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False

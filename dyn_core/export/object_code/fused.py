@@ -88,7 +88,10 @@ def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z of float32 numbers, rounded to odd, to round right to float32."""
+    """Return x y + z in float64, rounded to odd: rounding it to float32 is correct.
+
+    x, y and z are float64 numbers that are exact in float32.
+    """
     return _odd_sum(b, x * y, z)
 
 

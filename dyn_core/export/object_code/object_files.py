@@ -56,8 +56,8 @@ def compile_object(
 ) -> ObjectFile:
     """Return a Program as an object file; its interface also has the memory.
 
-    `exact` matters if the target lacks a multiply-add instruction: whether it rounds
-    once. A dtype that the target lacks in hardware is refused.
+    With `exact`, multiply-adds round once also if the target has no instruction for
+    them. A dtype that the target lacks in hardware is refused.
     """
     if interface.dtype not in target.dtypes:
         raise UnsupportedError(

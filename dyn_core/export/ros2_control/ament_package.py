@@ -68,7 +68,8 @@ class AmentPackage:
     ) -> dict[str, str]:
         """Return the texts of the templates that all packages have, by name.
 
-        `about` is a noun phrase; the first of `depends` has the plugin's class `base`.
+        At least one kernel has been added. `about` is a noun phrase; the first of
+        `depends` has the plugin's base class `base`; `runs` are needed to run only.
         """
         model, library = self.model, self.interfaces[0].library
         names = model.joint_names
@@ -110,8 +111,8 @@ class AmentPackage:
     def write(self) -> tuple[Path, ...]:
         """Write the files, then NAME.json with their digests; return all paths.
 
-        Unchanged files of an earlier export that are no longer among them are removed;
-        other files of their names are refused, and none is written.
+        Unchanged files of an earlier export that are no longer among them are removed.
+        If a file to be replaced is of no export or was changed, none is written.
         """
         digests = {k: hashlib.sha256(v).hexdigest() for k, v in self.contents.items()}
         facts = {"format": FORMAT, "license": LICENSE, "form": FORM, "files": digests}

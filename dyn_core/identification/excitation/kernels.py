@@ -194,7 +194,10 @@ def motion_programs(
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
 ) -> RowsAndPull:
-    """Return Programs rows(q), moving_points, and pull(q, weights), its gradient."""
+    """Return the Programs rows(q) of moving_points, and pull(q, weights).
+
+    `pull` returns the gradient of weights . rows by q, (nv,).
+    """
     sizes = {"results": 3 * len(points)}
 
     def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:

@@ -156,7 +156,7 @@ class CapsulePairs:
         return len(self.pairs)
 
     def distances(self, q: np.ndarray) -> Distances:
-        """Return the distances of `pairs` in positions q, (samples, nv).
+        """Return the distances of `pairs`, one or more, in positions q, (samples, nv).
 
         Its `values` are those of the surfaces, negative for an overlap, (samples,
         pairs) [m]; with them come the closest points' parameters, and the normals.
@@ -505,7 +505,7 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances of capsules, then hulls, in positions (samples, nv)."""
+        """Return distances by capsules, then hulls, not meshes, at q (samples, nv)."""
         capsules = self.capsules.distances(q) if len(self.capsules) else None
         hulls = None if self.hulls is None else self.hulls.distances(q)
         parts = [x.values for x in (capsules, hulls) if x is not None]

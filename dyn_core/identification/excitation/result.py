@@ -278,7 +278,7 @@ def dense_samples(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return times (samples,), q, qd and qdd (samples, joints) along a trajectory.
 
-    They include all its points, evenly spaced, and are at most `step` [s] apart.
+    They include all its points, which must be evenly spaced, at most `step` [s] apart.
     """
     lengths = np.diff(trajectory.times)
     parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))

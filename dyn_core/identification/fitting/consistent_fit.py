@@ -91,8 +91,9 @@ def fit_consistent(
     a nearby body. The problem is convex: Newton steps, projected on the bounds,
     converge to the optimum, and their cost does not depend on the number of rows.
 
-    It returns them, the number of evaluations, and whether the fit converged: also True
-    if no step decreases the cost. progress(evaluations, cost) is called, if not None.
+    The result is the parameters, the number of evaluations, and whether the fit
+    converged: also True if no step decreases the cost. progress(evaluations, cost) is
+    called, if not None.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.

@@ -104,7 +104,7 @@ class PathForces:
         return tau, slopes[..., list(unknowns.chosen)]
 
     def averaged(self, function: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return the function `averaged` of q, qd, qdd and `average`, (rows, ...)."""
+        """Return function(q, qd, qdd), averaged as by the function `averaged`."""
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
@@ -135,8 +135,8 @@ def averaged(
 ) -> np.ndarray:
     """Return function(*arrays), averaged over consecutive samples, (rows, ...).
 
-    It gets blocks of about AT_ONCE (4096) samples. An incomplete last group is left
-    out; the only group is then not averaged.
+    A call of `function` gets about AT_ONCE (4096) samples. An incomplete last group is
+    left out; the only group is then not averaged.
     """
     count = len(arrays[0]) // average * average
     pieces = []
@@ -283,7 +283,7 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return some rows alone; noise and Program are shared, trust is copied."""
+        """Return rows by index; noise and Program are shared, trust is copied."""
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
         q, qd, qdd = (x[samples] for x in forces.motion)
@@ -404,7 +404,7 @@ class Measurements:
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
         """Return the root mean square of the residual, unweighted, (nv,) [N·m | N].
 
-        `fitted`, of parameters per coordinate, is subtracted from the number of rows.
+        `fitted` parameters per coordinate are subtracted from the number of rows.
         """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
@@ -494,8 +494,9 @@ def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]
 def checked_weights(model: Model, weight: Any) -> np.ndarray:
     """Return the weight of each coordinate, (nv,): one over its noise.
 
-    A mapping from joint name has one number, or one for each coordinate; others have 1.
-    An array (nv,) of floats is not copied. Weights must be finite and above 0.
+    A mapping from joint name has one number, or one for each coordinate; the weight of
+    other joints is 1. An array (nv,) of floats is not copied. Weights must be finite
+    and above 0.
     """
     if isinstance(weight, Mapping):
         array = np.ones(model.nv)

@@ -30,6 +30,7 @@ def regroup(tree: AnyTree) -> AnyTree:
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
     body with symbols in its inertia or placement, or in the axis of a revolute joint,
     passes none on. Inertia that reaches the base has no effect and is dropped.
+    Frames are not changed.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

@@ -21,7 +21,7 @@ def with_mended_names(build: Build) -> Build:
     """Return a Build whose names have an underscore for each invisible character.
 
     Names in the choices of the caller (root, tip, lock, drives, joints, loops) are
-    changed alike, so that the original names still match. Each is a warning.
+    changed alike, so that the original names still match. Changed names are warned of.
     """
     names = list(_names(build.description))
     if all(name.isprintable() for _, name in names):

@@ -223,7 +223,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 
 
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
-    """Refuse quaternions in q (..., nq) below 1.5e-154 or above 1.3e154, but no NaN."""
+    """Refuse quaternions in q of length < 1.5e-154 or > 1.3e154; NaN passes."""
     for i in tree.independent:
         if not tree.joint[i].has_lengths(q[..., tree.q_slices[i]]):
             raise NonFiniteError(

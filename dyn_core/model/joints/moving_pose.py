@@ -54,9 +54,9 @@ class MovingPose(NamedTuple):
 def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
     """Return a pose of Taylor numbers with its first and second time derivatives.
 
-    `pose` is the result (R, p) of a user's function, None for no rotation; other sizes
-    are refused. Plain numbers have zero derivatives. Whether R is a rotation is not
-    checked.
+    `pose` is the result (R, p) of a user's function, R None for no rotation; other
+    sizes are refused. Plain numbers have zero derivatives. Whether R is a rotation is
+    not checked.
     """
     try:
         R, p = pose

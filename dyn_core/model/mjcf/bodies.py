@@ -51,8 +51,9 @@ def read_pairs(
     `shapes` are the links that have collision shapes, `joined` the result of
     how_joined. Pairs that a Model treats in the same way by default have no rule. If no
     two links of the robot may touch, and several of those with shapes move, one rule
-    (ANY) denies all pairs of links. `findings` gets notes on <pair> elements, which
-    have no counterpart, and on links of which only some geoms may touch another link.
+    (ANY) denies all pairs of links; rules of a link and the world are kept. `findings`
+    gets notes on <pair> elements, which have no counterpart, and on links of which only
+    some geoms may touch another link.
     """
     for k in range(mjcf.model.npair):
         what = "no part of a Model; its friction and margin are not kept"
@@ -283,8 +284,8 @@ def add_materials(
     """Set builder.materials to the friction of links that have shapes, by name.
 
     If all have equal friction, it has one entry `default` instead. A link whose geoms
-    differ gets the largest of each coefficient, with a note. The shapes must have been
-    added before.
+    differ gets the largest of each coefficient, with a note; geoms that can touch
+    nothing do not count. The shapes must have been added before.
     """
     by_link: dict[str, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):

@@ -254,7 +254,7 @@ def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
 def described(
     mjcf: Compiled, root_joint: str | None, findings: Findings
 ) -> DescriptionBuilder:
-    """Return a builder with all of an MJCF but gravity; root_joint as in how_joined."""
+    """Return a builder of an MJCF without its gravity; root_joint as in how_joined."""
     builder = DescriptionBuilder(mjcf.name, findings)
     add_shapes(mjcf, builder, findings)
     drives = read_drives(mjcf, findings)

@@ -137,7 +137,7 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another `what` (ratio or offset) of a follower.
 
     `values` are the entries of the ratio, row by row, or offsets [rad | m]; as many as
-    before. The leads of joints that follow it, also in a chain, are updated.
+    before, unchecked. The leads of joints that follow it, also in a chain, are updated.
     """
     spec = specs_of(tree)[name]
     assert spec.mimic is not None

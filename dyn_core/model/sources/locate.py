@@ -32,7 +32,7 @@ class Located:
         file: Absolute path; None for text.
         name: Name or address given by the user; empty for a path or text.
         collection: Collection of the name; empty for a path, an address or text.
-        paths: Folders where packages are searched, the user's, then the collection's.
+        paths: Folders searched first for packages: the user's, then the collection's.
         xacro_arguments: Arguments that the collection gives to xacro.
     """
 

@@ -77,7 +77,7 @@ def mesh_corners(path: Path) -> np.ndarray:
 
 
 def check_solid(corners: np.ndarray) -> None:
-    """Check that vertices (n, 3) span a volume, 1e-7 of their size, else ValueError."""
+    """Raise ValueError for < 4 vertices, or a plane up to 1e-7 of their size."""
     around = corners - corners.mean(axis=0)
     length = float(np.abs(around).max())
     thickness = 0.0

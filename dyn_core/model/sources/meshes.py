@@ -18,7 +18,7 @@ def mesh_file(
     """Return the path of a link's mesh; `packages` are folders of packages by name.
 
     Relative paths start at the folder of the robot's file; if the robot was read from
-    text, at the working directory.
+    text, at the working directory. A package in `packages` is searched nowhere else.
     """
     robot = None if origin.file is None else Path(origin.file)
     if file.startswith(SCHEME):
