@@ -14,8 +14,8 @@ ENDING = signal.SIGINT, signal.SIGTERM
 def note_signals(*numbers: int) -> list[int]:
     """Install handlers that append the numbers of signals to a list; return the list.
 
-    They stay for the rest of the process, and the signals no longer end it. An ignored
-    SIGHUP, as under nohup, stays ignored. Must be called in the main thread.
+    The handlers stay for the rest of the process, and the signals no longer end it. An
+    ignored SIGHUP, as under nohup, stays ignored. Call it in the main thread.
     """
     stop: list[int] = []
     hangup = getattr(signal, "SIGHUP", None)

@@ -31,7 +31,7 @@ class ProductShape(NamedTuple):
     def split(
         self, entries: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Return the entries of A, of B and of C, which are empty if there is no C."""
+        """Return the parts of `entries`: of A, of B, and of C, empty without C."""
         a = self.rows * self.inner
         b = a + self.inner * self.columns
         return entries[:a], entries[a:b], entries[b:]

@@ -37,8 +37,9 @@ class Reverse(Number):
         """Record an operation and return its result, a Reverse number.
 
         Comparisons and floor are evaluated on the values and not recorded: their
-        derivative is zero. "require" (condition, error class, item) passes the value of
-        the condition on to the number of a lower rank that it is, and returns None.
+        derivative is zero, and their result is no Reverse number. "require" (condition,
+        error class, item) passes the value of the condition on to the number of a lower
+        rank that it is, and returns None.
         """
         if op == "require":
             condition, *rest = operands

@@ -357,8 +357,8 @@ def flat_product(
 ) -> list[Any]:
     """Return the entries of A B, -A B, C + A B or C - A B, row by row.
 
-    a, b, c are the entries, row by row; c is empty unless shape.onto. Sizes are at
-    least 1.
+    a, b, c are the entries, row by row; c is empty unless shape.onto. Their count is
+    not checked. Sizes are at least 1.
     """
     number = _number_of(*a, *b, *c)
     if number is None:
@@ -393,8 +393,8 @@ class Column(Number):
     def apply(self, op: str, *operands: Any) -> Column:
         """Return the Column of results of an operation, from Columns and numbers.
 
-        TypeError: It is not in OPERATIONS, or an operand is a vector, matrix or spatial
-        value.
+        TypeError: `op` is not in OPERATIONS, or an operand is a vector, matrix or
+        spatial value.
         """
         if op not in OPERATIONS:
             raise TypeError(f"'{op}' is not offered on columns; trace the algorithm")

@@ -137,7 +137,7 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return Taylor(x, d1, d2, rank), or x where derivatives are 0; d2 None is 0."""
+    """Return Taylor(x, d1, d2, rank); x if d1 and d2 (None is 0) are constants 0."""
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )

@@ -297,7 +297,7 @@ def check_plot(path: str) -> None:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file, replaced; without an extension .png is added."""
+    """Write a figure to a file, replacing it; without an extension .png is added."""
     try:
         with writing(path, "plot"):
             figure.savefig(path, dpi=110)

@@ -33,7 +33,8 @@ class PlanLimits(NamedTuple):
         low, high: Limits of each state, (N + 1, nx).
         multipliers: (N + 1, nx, 2), for the lower and the upper limit.
         rho: Weight of squared violations, (1,).
-        place: Index in q of each coordinate of qd, (nv,); 0 with quaternions.
+        place: Index in q of each coordinate of qd, (nv,); 0 for joints with
+            quaternions, which have no limits of position.
     """
 
     low: FloatArray2
@@ -289,7 +290,10 @@ class LimitTerms:
             self._of_tried = compiled(limit_terms).bind(self._numbers, *single)
 
     def read(self, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty, unless they are here already."""
+        """Copy the numbers of a penalty, unless they are here already.
+
+        They are if it was the last one read, without an `update` since.
+        """
         if self._read is not penalty or self._changes != penalty.changes:
             for mine, several, new in zip(
                 self._numbers, self._all, penalty.limits(), strict=True
@@ -331,7 +335,7 @@ class LimitLanes:
         self.of_trials = tied(self._all, *tried[:2], *unused, self.values)
 
     def read(self, lane: int, penalty: Penalty) -> None:
-        """Copy the numbers of a penalty to its lane, unless they are there already."""
+        """Copy the numbers of a penalty to its lane, as LimitTerms.read does."""
         read = self._read[lane]
         if read is None or read[0] is not penalty or read[1] != penalty.changes:
             for several, new in zip(self._all, penalty.limits(), strict=True):

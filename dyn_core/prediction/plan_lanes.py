@@ -39,7 +39,10 @@ LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they ar
 def slopes_in_lanes(
     model: Expansion, work: Sweep, y: FloatArray2, to: FloatArray
 ) -> int:
-    """Set y (N + 1, nx) to the costates and to[0] to the largest_slope; return 0."""
+    """Set y (N + 1, nx) to the costates and to[0] to the largest_slope; return 0.
+
+    This is for one lane. work.left is overwritten.
+    """
     slopes_back(model, y)
     to[0] = largest_slope(model, work, y)
     return 0
@@ -71,7 +74,10 @@ def ready(lanes: int) -> bool:
 
 
 class LaneState(PlanState):
-    """The trajectory in one lane, as views; PlanLanes.settle sets an accepted plan."""
+    """The trajectory in one lane, as views of the arrays of PlanLanes.
+
+    After `accept`, `plan` is the one before until PlanLanes.settle.
+    """
 
     lanes = 1
 
@@ -229,7 +235,7 @@ class PlanLanes:
         self._end_settings[0] = start.ending[:, None]
 
     def settle(self) -> None:
-        """Copy accepted trials into the plans, before others; clear `accepted`."""
+        """Copy accepted trials to the plans, before trials change; clear `accepted`."""
         accepted = np.array([state.accepted for state in self.states])
         if accepted.any():
             for state in self.states:

@@ -95,9 +95,9 @@ class Planner:
     """Makes plans in a thread of its own, one at a time; the caller never waits.
 
     The thread is a daemon; it ends when nobody refers to the Planner any more, after
-    the job that runs. Without one (`threaded`) a job ends before `submit` returns.
-    `answer` is the time of the state, and the plan or error, of the last job that has
-    ended; the reader sets it to None. `solve` returns the plan of a job.
+    the job that runs. Without a thread (`threaded` False) a job ends before `submit`
+    returns. `answer` is the time of the state, and the plan or error, of the last job
+    that has ended; the reader sets it to None. `solve` returns the plan of a job.
     """
 
     def __init__(
@@ -114,7 +114,10 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job, while not `busy`; its plan or error comes in `answer`."""
+        """Begin a job; its plan or error comes in `answer`.
+
+        `busy` must be False, which is not checked.
+        """
         self.busy = True
         if self._threaded:
             self._jobs.put((self._run, job))

@@ -134,8 +134,8 @@ def allocate_sweep(
 
     The longest run of equal bounds is left out of the sweep, if others remain: a plan
     is at these bounds. `flat` tells whether the step of a position is q + dt qd, with
-    qd at its end, (nv,). Rows of A and B are not read for the longest run of such
-    positions.
+    qd at its end, (nv,); None: of no position. Rows of A and B are not read for the
+    longest run of such positions.
     """
     n, x = len(lower), 2 * len(lower)
     s = x + 1
@@ -156,7 +156,10 @@ def allocate_sweep(
 
 
 def longest_run(flags: np.ndarray) -> tuple[int, int]:
-    """Return begin and end of the first longest run of True in flags, or (0, 0)."""
+    """Return begin and end of the first longest run of True in flags, or (0, 0).
+
+    The run is begin to end - 1.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     runs = edges.reshape(-1, 2)
     if not len(runs):
@@ -376,9 +379,10 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
 def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """Return the change of the cost by k and gap of knot k along the feedback.
 
-    e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'; work.e, e'
-    behind the knot, becomes e. work.before_e, w and VF[0] are overwritten; F, left and
-    KA are read.
+    e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
+
+    work.e, the slope e' behind the knot, is replaced by e. work.before_e, w and VF[0]
+    are overwritten; F, left and KA must be those of step k.
     """
     nv, nx = len(work.left), len(work.e)
     e, before, w, change = work.e, work.before_e, work.w, 0.0
@@ -515,8 +519,9 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u (nu,) along work.change within work.low and work.high, in place.
 
     The step is shortened until the quadratic cost of work.damped and work.slope
-    decreases enough, or to about 1e-10, where it is made anyway. Where `more` is 0.0, u
-    stays. Returns 1.0 after the full step if no bound cut it, else 0.0. work.tried is
+    decreases enough, or to about 1e-10, where it is made anyway; a full step that no
+    bound cuts is not tested. Returns 1.0 after the full step if no bound cut it, else
+    0.0. Where `more` is 0.0, u stays, and the result means nothing. work.tried is
     overwritten.
     """
     n, length, full, going = len(u), 1.0, 0.0, more

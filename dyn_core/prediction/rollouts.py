@@ -145,7 +145,8 @@ def set_forces(
 ) -> None:
     """Write the joint forces of `count` samples at knot k to block.tau_plan, in lanes.
 
-    Sample `first` is in lane 0; lanes from `count` on stay. The forces are not limited.
+    Sample `first` is in lane 0. `count` is at most the number of lanes; lanes from
+    `count` on stay. The forces are not limited.
     """
     part, mean, scale = samples.part[k], samples.mean[k], samples.scale
     lanes = len(block.status)
@@ -195,8 +196,9 @@ def bound_block(
     """Bind KNOT_POLICY to arrays in lanes, with step and bounds of a problem.
 
     `record` is a NamedTuple class: a BlockKernel, the status, then any inputs and
-    outputs by their names. Returns the TiedBlock, which must be kept; arrays by name,
-    (size, lanes), zeros but for dt, lower and upper; a record of flat views of them.
+    outputs by their names, and `time`, even if it is none of them. Returns the
+    TiedBlock, which must be kept; arrays by name, (size, lanes), zeros but for dt,
+    lower and upper; a record of flat views of them.
     """
     tied, bounds = TiedBlock(program), problem.bounds
     arrays = {"time": np.zeros((1, len(tied.status)))}

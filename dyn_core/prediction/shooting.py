@@ -77,7 +77,10 @@ class KnotArrays(NamedTuple):
 
 
 class PlanTrials(NamedTuple):
-    """Motions, one in each lane: q (N + 1, nq lanes), qd, tau (N, nv lanes), values."""
+    """Motions with different step lengths, one in each lane.
+
+    q (N + 1, nq lanes), qd (N + 1, nv lanes), tau (N, nv lanes), values (lanes,).
+    """
 
     q: FloatArray2
     qd: FloatArray2

@@ -27,9 +27,9 @@ WAY = 0.01  # way that a joint has gone, where its speed is doubtful [rad | m]
 def doubtful_times(model: Model, record: MotionRecord) -> str:
     """Return "is t in ms? ..." of a motion that is very slow and sparsely sampled.
 
-    Otherwise it is "". The median step is APART or more, some joint of one coordinate
-    changes by more than WAY, and none is faster than SLOW, rms, while recorded
-    velocities are AGREE times larger; the unit is ms, µs or ns by the step.
+    That is: the median step is APART or more, some joint of one coordinate changes by
+    more than WAY, and none is faster than SLOW, rms, while recorded velocities, if any,
+    are AGREE times larger. The unit is ms, µs or ns by the step. Otherwise it is "".
     """
     _, q, qd = _columns(model, record)
     good = np.isfinite(record.t) & np.isfinite(q).all(axis=1)
@@ -57,8 +57,8 @@ def doubtful_velocities(model: Model, record: MotionRecord) -> list[str]:
     """Return the sentences of `unlike_slopes` of a motion's own velocities.
 
     Both are filtered as smooth_motion does by default, in a shorter motion as little as
-    it can; there are none of joints with several coordinates, or of rows APART s apart
-    or more.
+    it can. There are none without velocities, of joints with several coordinates, of
+    rows at rest that are APART s apart or more, or where too few rows are finite.
     """
     names, q, qd = _columns(model, record)
     if qd is None or not names or len(record.t) < 2:

@@ -162,7 +162,7 @@ def contact_forces(run: Recording) -> dict[str, np.ndarray]:
 
     By contact, in the order of the rows: `row`, the index, `point` [m] and `force` [N]
     on the first link of the contact, in the world frame, (count, 3). In an impact, a
-    step of duration 0, `force` is the impulse [N·s].
+    step of duration 0, `force` is the impulse [N·s]. A run without reports gives {}.
     """
     if not run.reports:
         return {}
@@ -230,7 +230,7 @@ def _content_hash(path: str) -> str:
 
 
 def edited_files(facts: Mapping[str, Any]) -> list[str]:
-    """Return the paths of a run's robot and sidecar whose content is another now."""
+    """Return the paths of a run's robot and sidecar that have other content now."""
     listed = facts.get("robot_files", {}).items()
     return [path for path, old in listed if _content_hash(path) not in ("", old)]
 
@@ -251,7 +251,7 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that the facts of a run name.
 
     Both are empty if they name no robot, or a file that is not there. Sources without a
-    folder and package:// addresses are not looked up.
+    folder and package:// addresses count as there: they are not looked up.
     """
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed

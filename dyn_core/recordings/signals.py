@@ -15,7 +15,10 @@ NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
 
 
 def interpolated(t: np.ndarray, columns: np.ndarray, samples: np.ndarray) -> np.ndarray:
-    """Return columns (rows, n) at other times, linear between and constant beyond."""
+    """Return columns (rows, n) at other times, linear between and constant beyond.
+
+    The times t of the rows must increase, which is not checked.
+    """
     return np.column_stack([np.interp(samples, t, column) for column in columns.T])
 
 

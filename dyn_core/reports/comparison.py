@@ -131,7 +131,7 @@ def _few(record: MotionRecord) -> str:
 def comparison_sections(
     records: Sequence[MotionRecord], names: Sequence[str]
 ) -> Iterator[ReportSection]:
-    """Yield the sections that compare runs with the first of them; all names differ."""
+    """Yield the sections that compare runs with the first one; names must differ."""
     yield _settings(records, names)
     pairs = {
         name: _paired(records[0], record)

@@ -71,7 +71,10 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them [J]."""
+    """Return a figure of the energies, and of the terms that changed them [J].
+
+    The run must have rows and the series of energies; `correction` is optional.
+    """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential
@@ -132,7 +135,10 @@ def _whole_decades(axis: Any) -> None:
 
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:
-    """Return a histogram of the wall times [s] of rows by run, without zeros."""
+    """Return a histogram of the wall times [s] of rows by run, without zeros.
+
+    Each run must have a time above 0.
+    """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())
     high = max(float(x.max()) for x in parts.values())

@@ -289,7 +289,10 @@ def _contacts(record: MotionRecord) -> ReportSection:
 
 
 def times_section(times: dict[str, np.ndarray]) -> ReportSection:
-    """Return the section about the wall times [s] of rows by run, without zeros."""
+    """Return the section about the wall times [s] of rows by run, without zeros.
+
+    Each run must have a time above 0.
+    """
     rows = []
     for name, seconds in times.items():
         x = 1e6 * seconds[seconds > 0]

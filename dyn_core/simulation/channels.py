@@ -53,7 +53,11 @@ class MeasuredJoints:
 
     @classmethod
     def of_model(cls, model: Model) -> MeasuredJoints:
-        """Return one-coordinate joints in the order of q, then of model.followers."""
+        """Return the one-coordinate joints of a robot: independent, then followers.
+
+        They are in the order of q and of model.followers. Followers whose multiplier is
+        not a float are left out.
+        """
         single = single_joints(model)
         rules: Mapping[str, Any] = {
             name: rule
@@ -115,7 +119,8 @@ class Channels:
         joints: Joints that accept a joint force, in order; each has one coordinate.
         columns: Index of each of them in tau, (joints,).
         poses: Returns poses of joints with several coordinates, or of all joints.
-        forces: By name; they raise a DynError if the forces cannot be computed.
+        forces: By name; they raise a DynError if the forces cannot be computed, and may
+            return None before the first step.
         wrench: Returns [moment; force] that a sensor at a link reads, about its origin
             and in its axes, (6,) [N·m; N], None before the first step.
         place: Sets positions and velocities of `joints`; velocities None: rest.
@@ -151,7 +156,8 @@ def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
     """Return pose and velocity of the child of each independent joint with nv > 1.
 
     They are relative to the joint's frame on the parent link (Xtree of the model), in
-    which the child's pose is the identity at zero.
+    which the child's pose is the identity at zero. Velocities are [angular; linear], in
+    axes of the child.
     """
     poses = []
     for name in model.joint_names:
@@ -172,10 +178,11 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    F_k is the force in step k, h_k its length. All is in world axes, torques about the
-    point. The latest frame at the point has the contact normal (from the second link
-    into the first) as x and the friction directions as y and z. Contacts are in the
-    order of their first report, without zero forces; their names: see `_contact_name`.
+    F_k is the force in step k, h_k its length. Forces are [torque; force] in world
+    axes, torques about the point. Point and frame are the latest ones of the contact;
+    the frame has the contact normal (from the second link into the first) as x and the
+    friction directions as y and z. Contacts are in the order of their first report,
+    without zero forces, named by `_contact_name`.
     """
     last: dict[Any, ContactForce] = {}
     sums: dict[Any, np.ndarray] = {}

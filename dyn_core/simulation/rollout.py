@@ -53,7 +53,7 @@ class Linearization(NamedTuple):
     2 nv, nv) by its joint forces, dx_dp (N, 2 nv, np) by the parameters.
     `not_differentiable` (N,) is 0 if a step with contacts is differentiable, 1 at the
     boundary of contact modes and the like, 2 at a gap of 0, see
-    CONTACT_STEP_DERIVATIVES.
+    CONTACT_STEP_DERIVATIVES; None for steps without contacts.
     """
 
     A: np.ndarray

@@ -78,6 +78,7 @@ def row_count(duration: Any, period: float) -> int:
     """Return the number of periods in a duration, rounded, a half to the even number.
 
     Refused: more than 1e8 (MOST_ROWS), or a positive duration of half a period at most.
+    `period` must be above 0, which is not checked.
     """
     if not is_finite(duration) or duration < 0:
         raise SettingError(

@@ -484,7 +484,10 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
 
 
 def flat_numbers(value: Any) -> list[Any]:
-    """Return the numbers of a value as a list; matrices and nested lists row by row."""
+    """Return the numbers of a value as a list; matrices and nested lists row by row.
+
+    An array must have one axis; a single number becomes a list of one.
+    """
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]
     if isinstance(value, (list, tuple)):

@@ -107,7 +107,10 @@ def _option(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of every `build`; help pages print the meaning beside each default."""
+    """Options of every `build`; help pages print the meaning beside each default.
+
+    `parse` checks values; the constructor does not.
+    """
 
     engine: str | None = _option(
         None, "native (default where LLVM is installed), graph or plain"

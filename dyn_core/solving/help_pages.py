@@ -78,9 +78,10 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
 def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return the names of the texts in which each word of the terms begins a word.
 
-    Words are of letters and digits, and + as in C++; those of a name count, too. Case,
-    American spelling and a plural s of a term do not matter. If no term has a letter,
-    as in -1, the list is empty. The words of one term need not be together.
+    They are in the order of `texts`. Words are of letters and digits, and + as in C++;
+    those of a name count, too. Case, American spelling and a plural s of a term do not
+    matter. If no term has a letter, as in -1, the list is empty. The words of one term
+    need not be together.
     """
     wanted = _search_terms(" ".join(terms))
     said = {

@@ -494,7 +494,8 @@ def quat_exp(w: Vector) -> Vector:
 def quat_log(q: Vector) -> Vector:
     """Return the rotation vector of a unit quaternion, of length at most pi [rad].
 
-    q and -q have the same, except at exactly pi (w = 0): that of (x, y, z).
+    q and -q have the same vector, except at an angle of exactly pi (w = 0), where it
+    has the direction of (x, y, z). The length of q is not checked.
     """
     sign = where(q[3] < 0, -1.0, 1.0)
     v, w = q[:3] * sign, q[3] * sign

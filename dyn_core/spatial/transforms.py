@@ -123,8 +123,8 @@ _MOVABLE = (Motion, Force, MotionSubspace, ForceSubspace, Transform)
 class Transposed:
     """Transpose X.T of a Transform X from A to B: it transforms from B to A.
 
-    `X.T @ f` is of a Force or ForceSubspace, `X.T @ I @ X`, with the same object X, of
-    a rigid or articulated inertia or a VelocityProduct.
+    `X.T @ f` transforms a Force or ForceSubspace; `X.T @ I @ X`, with the same object
+    X, a rigid or articulated inertia or a VelocityProduct.
     """
 
     __slots__ = ("X",)

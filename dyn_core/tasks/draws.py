@@ -147,8 +147,8 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     `*.mass` and the like stand for all links or joints that move and have no entry of
     their own, in the order of the robot; a UniformFactor leaves out those whose numbers
     are zero. A distribution returns numbers (rows, entries) from a generator and a
-    number of rows. A ModelWarning asks about gravity that is upwards in every row, or
-    too large.
+    number of rows; how many entries is not checked. A ModelWarning asks about gravity
+    that is upwards in every row, or too large.
     """
     draws: dict[str, Draw] = {}
     for path, draw in values.items():

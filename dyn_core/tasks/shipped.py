@@ -365,7 +365,10 @@ class ClassicPendulum(PendulumSwingUp):
         return Vector((state[0], _clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return -(theta² + 0.1 theta'² + 0.001 tau²) before a step, theta wrapped."""
+        """Return -(theta² + 0.1 theta'² + 0.001 tau²) before a step, theta wrapped.
+
+        `action` must be within its bounds already.
+        """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 

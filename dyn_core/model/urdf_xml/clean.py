@@ -55,7 +55,7 @@ class CleanPart(NamedTuple):
     def add(self, tag: str, texts: Texts, inside: Sequence[Inside] = ()) -> None:
         """Add a child element, unless a link or joint has an equal one already.
 
-        Then that one is recorded in robot.equal. `inside` are its child elements.
+        Then that owner is recorded in robot.equal. `inside` are its child elements.
         """
         key: tuple[object, ...] = (tag, *texts.items())
         if inside:

@@ -26,7 +26,8 @@ Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
 def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
     """Return the colours of <material> elements by name: red, green, blue, alpha, 0..1.
 
-    Of equal names the last counts. Those without name or valid colour are left out.
+    Of equal names the last element counts, even if its colour is not valid: then the
+    name is left out. Elements without a name are left out, too.
     """
     named = {x.get("name", ""): _rgba(x) for x in materials}
     return {name: color for name, color in named.items() if name and color}

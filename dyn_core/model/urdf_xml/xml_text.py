@@ -23,7 +23,7 @@ _MARKS = (
 
 
 def read_source(source: Source) -> tuple[str, Path | None]:
-    """Return the text of a source, and its path as given; None for text and open files.
+    """Return the text of a source, and its path as given, or None without a path.
 
     A str is text if it contains "<" or is blank, else a path. Errors of an open file
     pass through.

@@ -78,7 +78,10 @@ def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
 
 
 def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
-    """Return n values, from n values or joint -> value; others are `default`."""
+    """Return n values, from n values or joint -> value; others are `default`.
+
+    The values themselves are not checked.
+    """
     if values is None:
         return [default] * n
     if not isinstance(values, (Mapping, Sequence, np.ndarray)):

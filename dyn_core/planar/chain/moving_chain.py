@@ -56,7 +56,8 @@ class Event:
             points stop).
         joint: Index of the joint, or -1.
         loss: Energy lost in an impact [J], in its first hit, else 0.
-        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once.
+        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once, and for
+            other kinds.
     """
 
     time: float

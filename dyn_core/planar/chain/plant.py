@@ -313,7 +313,8 @@ def chain_poses(chain: ChainModel, state: ChainState) -> list[JointPose]:
     Position and orientation are relative to the fixed frame of the chain. The plane's x
     axis is the frame's X axis and its y axis is Z, so that angles are about -Y. The
     last joint has the axes of the last link. Velocities are [angular; linear], 6
-    [rad/s; m/s], relative to the fixed frame, in the axes of the link.
+    [rad/s; m/s], relative to the fixed frame, in the axes of the link. The chain must
+    have a link (not checked).
 
     Source: WAW-15.2.
     """

@@ -25,7 +25,7 @@ class Scheme(NamedTuple):
         step: Function (x, v, dt, a, accelerate) -> x, v one step of dt [s] later; a are
             the accelerations at the start, accelerate(x, v, since) returns them
             `since` [s] after the start. x, v and a are (n, 2) [m], [m/s], [m/s²].
-        least_window: The window must be longer than so many steps: drift decays.
+        least_window: The window must be longer than so many steps, else drift grows.
         rings: Whether errors oscillate if the window is shorter than 5 steps.
     """
 

@@ -64,7 +64,10 @@ def refuse(name: str | None, why: str) -> NoReturn:
 
 
 def is_point(I: Any) -> bool:
-    """Return whether an inertia is that of a point mass, within 1e-12 m |c|²."""
+    """Return whether an inertia is that of a point mass, within 1e-12 m |c|².
+
+    A body without mass is not a point mass.
+    """
     if not I.m > 0:
         return False
     far = float(np.square(np.array(I.c, float)).sum())
@@ -262,7 +265,7 @@ class PlanarChainGeometry:
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:
-        """Return 1.0 if a joint turns counter-clockwise about axes[2], else -1.0."""
+        """Return 1.0 if qd > 0 is counter-clockwise about axes[2], else -1.0."""
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
         return 1.0 if self.axes[2] @ turned > 0 else -1.0

@@ -279,13 +279,13 @@ ALIKE = 3  # number of links with equal moments that count as placeholders
 def check_links(
     robot: RobotFacts, solids: Solids, bodies: Mapping[str, LinkFacts]
 ) -> Iterator[Met]:
-    """Yield the findings about the mass and inertia of every link.
+    """Yield the findings about mass and inertia of every link and of the whole robot.
 
-    Also of the whole robot. Links without mass are not compared with their shapes. If a
-    link has at most LIGHT of the robot's mass, what contradicts its shapes has the code
-    light-placeholder. Meshes that cannot be read raise no error. `bodies` is the result
-    of facts.bodies, for each link the whole body rigidly connected to it: if that is
-    possible, impossible-inertia of the link becomes impossible-part. It is empty if the
+    Links without mass are not compared with their shapes. If a link has at most LIGHT
+    of the robot's mass, what contradicts its shapes has the code light-placeholder.
+    Meshes that cannot be read raise no error. `bodies` is the result of facts.bodies,
+    for each link the whole body rigidly connected to it: if that is possible,
+    impossible-inertia of the link becomes impossible-part. `bodies` is empty if the
     robot does not load.
     """
     reach = robot.reach

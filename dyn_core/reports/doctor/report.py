@@ -181,7 +181,7 @@ SHOWN = 8  # maximum places of a finding in the text; JSON and HTML have all
 
 
 class FindingPlace(NamedTuple):
-    """A place of a finding and its numbers; `owner` is as "joint 'elbow'", or ""."""
+    """A place of a finding and its numbers; `owner` is, say, "joint 'elbow'", or ""."""
 
     owner: str
     fact: str

@@ -93,7 +93,10 @@ class Solids:
 
 
 def hull_volume(points: np.ndarray) -> float:
-    """Return the volume of the convex hull of points (n, 3) [m³]; 0 if none."""
+    """Return the volume of the convex hull of points (n, 3) [m³].
+
+    It is 0 for points in one plane, less than four, or not finite.
+    """
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -106,7 +109,8 @@ def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
     """Return points of a centred primitive whose hull nearly fills it, (n, 3) [m].
 
     Sizes are the sides of a box, the radius of a sphere, or radius and length of a
-    cylinder or of a capsule's cylindrical part, along z [m].
+    cylinder or of a capsule's cylindrical part, along z [m]; they are not checked. Any
+    other kind counts as a capsule.
     """
     sizes = [*size]
     if kind == "box":

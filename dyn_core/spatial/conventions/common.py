@@ -58,7 +58,7 @@ def sized_matrix(
     *,
     dtype: type | None = None,
 ) -> np.ndarray:
-    """Return M as an array (..., rows, columns); ShapeError for another shape."""
+    """Return M as an array (..., rows, columns), else ShapeError; None: any columns."""
     shape = f"(..., {rows}, {columns or 'n'})"
     M = _numbers(M, shape, name, dtype)
     if M.shape[-2:-1] != (rows,) or columns not in (None, M.shape[-1]):

@@ -89,7 +89,8 @@ def from_screw(screw: Screw, space: type[Spatial]) -> Any:
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
 
-    It is the inverse of to_screw; a screw without point is a pure v or n.
+    It is the inverse of to_screw; a screw without point is a pure v or n, one without
+    direction is zero. The screw is not checked.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
     """

@@ -2,9 +2,10 @@
 
 Algorithms use the types of dyn_core.spatial; these functions are for arrays of data.
 Public functions raise ShapeError for an array of another shape, NonFiniteError for
-NaN or infinity, and ValueError where it says so. Leading axes (...) are batches, which
-broadcast. Motions and twists are [angular; linear], forces [moment; force]. No input is
-modified.
+NaN or infinity, and ValueError for a matrix that is no rotation, not antisymmetric, not
+in se(3) or no pose. Leading axes (...) are batches, which broadcast, else ValueError.
+Motions and twists are [angular; linear], forces [moment; force]. E rotates coordinates
+from A to B, r is B's origin in A [m]. No input is modified.
 """
 
 from __future__ import annotations

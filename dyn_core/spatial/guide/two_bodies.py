@@ -65,7 +65,10 @@ class HingedPair:
     n: np.ndarray
 
     def axis(self) -> Motion:
-        """Return the motion of body 2 relative to body 1, at the origin, of rate 1."""
+        """Return the motion of the hinge at unit rate, at the origin; s is normalised.
+
+        It is the motion of body 2 relative to body 1.
+        """
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
@@ -78,8 +81,8 @@ class HingedPair:
 class Answer3D:
     """Solution by 3-D vectors: [f; n] = matrix [a1; wd1], matrix = [[A, B], [B.T, D]].
 
-    a1 is the acceleration of C1, the centre of mass of body 1, wd1 its angular one,
-    alpha that of body 2 relative to body 1 about the hinge.
+    a1 is the acceleration of C1, the centre of mass of body 1, wd1 the angular one of
+    body 1, alpha that of body 2 relative to body 1 about the hinge.
     """
 
     a1: np.ndarray
@@ -93,7 +96,8 @@ class Answer:
     """Solution by spatial vectors, all about the origin.
 
     qdd is the acceleration of body 2 relative to body 1 about the hinge, f_J the force
-    that body 1 transmits to body 2, IA the articulated-body inertia of body 1, 6x6.
+    that body 1 transmits to body 2, IA the articulated-body inertia of body 1, 6x6,
+    or None if it was not computed.
     """
 
     a1: Motion

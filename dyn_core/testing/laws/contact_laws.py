@@ -108,7 +108,10 @@ def velocities_are_answers(case: LayoutTrial) -> Pairs:
 
 
 def converged_means_solved(case: LayoutTrial) -> Pairs:
-    """Status 0 means that the residual of the solver's law is at most 1e-5"""
+    """Status 0 means that the residual of the solver's law is at most 1e-5
+
+    Four random problems replace case.inputs.
+    """
     for _ in range(4):
         case.inputs = case._draw()
         result = case.solve()
@@ -263,8 +266,8 @@ def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
 
     p are gravity and the last link's com; of x_next qd_next is compared. Near the floor
-    not_differentiable may be true: then nothing more is compared. Far from it it must
-    be false, and dx_dmu zero.
+    not_differentiable may be true: then nothing more is compared. Far from the floor it
+    must be false, and dx_dmu zero.
     """
     case, near = with_ball(case)
     far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}
