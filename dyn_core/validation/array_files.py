@@ -34,7 +34,10 @@ _HEADERS = {
 
 
 class CsvTable(NamedTuple):
-    """The columns of a CSV; `numbers` (rows, columns) are NaN where a cell is empty."""
+    """The columns of a CSV; `numbers` (rows, columns) are NaN where a cell is empty.
+
+    `units` is empty if the file has no line `# units:`.
+    """
 
     units: list[str]
     labels: list[str]
@@ -126,7 +129,7 @@ def csv_table(file: Path) -> CsvTable:
 def csv_rows(file: Path) -> list[list[str]]:
     """Return the cells of a CSV as strings, row by row; rows may differ in length.
 
-    Empty lines, lines of blanks and a byte-order mark are skipped, lines of # are not.
+    Empty lines, lines of blanks and a byte-order mark are skipped, comments are not.
     """
     with _csv_lines(file) as lines:
         return list(_rows(lines))

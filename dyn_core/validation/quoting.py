@@ -89,7 +89,8 @@ def pkg_config_field(text: str) -> str:
 def markdown_code(text: str) -> str:
     """Return text as an inline code span of Markdown, whatever backticks it has.
 
-    A | stays, and would end the cell of a table. An empty text is no code span.
+    Invisible characters become Python escapes. A | stays, and would end the cell of a
+    table. An empty text is no code span.
     """
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, space = "`" * (longest + 1), " " if longest else ""
@@ -97,7 +98,10 @@ def markdown_code(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Return text escaped for HTML elements and quoted attributes."""
+    """Return text escaped for HTML elements and quoted attributes.
+
+    Invisible characters except line feeds and tabs become Python escapes.
+    """
     return html.escape(_visible(text, "\n\t"), quote=True)
 
 
@@ -134,7 +138,10 @@ def yaml_text(text: str) -> str:
 
 
 def yaml_comment(lines: Iterable[str], indent: str = "") -> str:
-    """Return lines as YAML comments, each indented by `indent` and with a line end."""
+    """Return lines as YAML comments, each indented by `indent` and with a line end.
+
+    Invisible characters, line ends included, become escapes.
+    """
     return "".join(f"{indent}# {_visible(line)}\n" for line in lines)
 
 

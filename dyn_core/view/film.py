@@ -77,9 +77,9 @@ def colors_of_bodies(
 ) -> dict[int, colors.Color]:
     """Return the colour of each body with a joint, by its joint force, by body index.
 
-    `shares` are joint forces relative to their maxima, (nv,). Of a joint with several
-    coordinates the largest absolute value counts, without NaN; a body with no others is
-    left out.
+    `shares` are joint forces relative to their maxima, (nv,); None: no colours. Of a
+    joint with several coordinates the largest absolute value counts. NaN is ignored: a
+    body with NaN only is left out.
     """
     largest: dict[int, float] = {}
     for body, share in zip(scene.joint_bodies, () if shares is None else shares,
@@ -175,7 +175,7 @@ def write_film(
 
 
 def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
-    """Write the picture of a state as PNG, 640 x 480 pixels; a file is replaced."""
+    """Write the picture of a state as PNG, 640 x 480; an existing file is replaced."""
     file = Path(path)
     if file.suffix.lower() != ".png":
         message = f"picture '{path}'; valid: a file that ends with .png"

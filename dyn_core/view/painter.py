@@ -98,8 +98,8 @@ class Painter:
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
         """Return a picture of surfaces, floor and shadows, (height, width, 3) uint8.
 
-        Floor and shadows are drawn only from above it; what is behind the floor is
-        hidden in any case. Triangles with a corner behind the camera are not drawn.
+        Floor and shadows are drawn only from above the floor; what is behind the floor
+        is hidden in any case. Triangles with a corner behind the camera are not drawn.
         """
         lens = self._lens
         points, colors, faces = _gathered(surfaces)
@@ -281,7 +281,7 @@ def _ground(
 
 
 def grid_step(size: float) -> float:
-    """Return the largest 1, 2 or 5 times a power of ten up to a sixth of `size` [m]."""
+    """Return the largest 1, 2 or 5 times a power of ten up to size / 6 > 0 [m]."""
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
     # 1 + 1e-9: despite rounding, e.g. of the power of ten

@@ -143,7 +143,10 @@ class PlanarScene(VisualScene):
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of the masses in the world, (3,) [m]; None if not known."""
+        """Return the centre of the masses in the world, (3,) [m]; None if not known.
+
+        It is None, too, for a single point or a sum of masses that is not positive.
+        """
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None
         places = poses[1 : self.count, :3, 3]
@@ -285,8 +288,8 @@ class ObjectScene(PlanarScene):
 def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.ndarray]]:
     """Return the scene of a task, starting in `state`, and a function.
 
-    It returns the scene's state, x and y of each point in turn, of a state of the task
-    (ns,).
+    The function returns the scene's state, x and y of each point in turn, of a state of
+    the task (ns,).
     """
     ground = getattr(task.system, "ground", ())
     scene = PlanarScene(task.name, task.points(state), task.cart, ground)

@@ -203,7 +203,8 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     Joints that were not recorded, and joints without all of their coordinates, stay at
     their start. The scene has notes about them, and about joints that only the record
     has. If the motion has joint forces, those of these joints, and of joints without
-    recorded forces, are 0. A DynWarning is issued for positions that look like degrees.
+    recorded forces, are 0; else `tau` of the replay is None. A DynWarning is issued for
+    positions that look like degrees.
     """
     record, scene = record.named_by(model), RobotScene(model)
     names, forces = coordinates_of(model), record.column_indices("tau")
@@ -261,10 +262,10 @@ def arrow_ends(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return (start, end) of the arrows of contact forces, (3,) each [m], in the world.
 
-    An arrow starts at the force's point. For the robot's weight it has the length
-    `size` [m], at most 1.5 times that; forces up to a thousandth of it are left out,
-    and all of scenes without a weight. `forces` (k, 2, 3) are pairs of a point [m] and
-    a force [N].
+    An arrow starts at the force's point. A force equal to the robot's weight has the
+    length `size` [m]; the maximum is 1.5 times that. Forces up to a thousandth of the
+    weight are left out, and all forces of scenes without a weight. `forces` (k, 2, 3)
+    are pairs of a point [m] and a force [N].
     """
     ends = []
     weight = getattr(scene, "weight", 0.0)

@@ -154,11 +154,12 @@ class RobotParts:
         return any(item.shape == "mesh" for link in links for item in link.geometry)
 
     def visual(self) -> list[Part]:
-        """Return the visuals of the links, or collision shapes where there are none.
+        """Return the visuals of the links, or collision shapes if there are no visuals.
 
-        If fewer than half of the bodies have a collision shape, return rods between
-        joints, and those shapes that span less than half of the robot's size along each
-        axis of their body. Bodies with mass and without visuals are named in `notes`.
+        If then fewer than half of the bodies have a collision shape, return rods
+        between joints, and those shapes that span less than half of the robot's size
+        along each axis of their body. Bodies with mass and without visuals are named in
+        `notes` if others have visuals.
         """
         visuals = list(self._visuals())
         if visuals:

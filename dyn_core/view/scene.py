@@ -132,8 +132,8 @@ class VisualScene(ABC):
 
         It stands 1.6 diagonals from the centre of the parts, in the direction `toward`.
         It sees a cube of 1 m about the origin if there are no parts to be seen, or if
-        one of their corners or poses is NaN or infinite. None: all visual parts, made
-        if they are not yet. Ground and parts without corners are ignored.
+        one of their corners or poses is NaN or infinite. `parts` None: all visual ones,
+        made if they are not yet. Ground and parts without corners are ignored.
         """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for part in self.parts() if parts is None else parts:

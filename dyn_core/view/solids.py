@@ -95,7 +95,7 @@ def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a capsule about z, centred at the origin; `length` is without its caps."""
+    """Return a capsule about z, centred at 0; length is without caps, around >= 4."""
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
     return _turned(np.concatenate([top, bottom]), around)

@@ -61,8 +61,8 @@ def lemke(M, q, max_iterations):
 def shortfall(M, q, z):
     """Return the residual max |min(z, M z + q)| of an LCP, relative to its scale.
 
-    M and q are scaled to about one. The scale, 1e-4 max z in [1, 100], allows for
-    rounding errors that grow with z, as for heavy bodies on light ones.
+    M and q are scaled to about one. The scale, 1e-4 max |z| clipped to [1, 100], allows
+    for rounding errors that grow with z, as for heavy bodies on light ones.
     """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
     large = ROUNDED * float(np.abs(z).max(initial=0.0))
@@ -166,7 +166,7 @@ def polyhedral(problem, facets):
     two tangent rows), and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n -
     sum(beta). A contact of one row is unilateral. z follows the blocks: lambda_n, beta,
     gamma of a contact; z, y of a box row. M and q are scaled to unit responses; start
-    [N·s | N·m·s] is zero but for box rows.
+    [N·s | N·m·s] is the finite bound of a box row (the lower of two), else zero.
 
     Source: LCP-5.
     """

@@ -66,7 +66,10 @@ class Placed(NamedTuple):
 
 
 def placed_bodies(model, X, S):
-    """Return the Placed about the origin of a floating base, or else of the base."""
+    """Return the Placed about the origin of a floating base, or else of the base.
+
+    X are transforms from the parents, S subspaces in body coordinates.
+    """
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
         p = model.parent[i]

@@ -47,8 +47,9 @@ class GyroscopicSlopes:
     def by_parameters(self, H_p, C_p):
         """Return the derivative by parameters of the robot, nv x np.
 
-        C_p is that of C, nv x np. Entry k of H_p, nv x np, has in the rows of a root
-        joint that of column k of this joint's own block of H; missing ones are zero.
+        C_p is the derivative of C, nv x np. Entry k of H_p, nv x np, has in the rows of
+        a root joint the derivative of column k of this joint's own block of H; missing
+        entries are zero.
         """
         changes = [{} for _ in C_p.rows[0]]
         for i in _roots(self._model):

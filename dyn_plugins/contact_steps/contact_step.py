@@ -114,7 +114,10 @@ class DeepestPoints:
         return picked
 
     def of_all(self, lists):
-        """Return a list of numbers for each point, zeros outside of the deeper half."""
+        """Return a list of numbers for each point, zeros outside of the deeper half.
+
+        `lists` itself is returned if no point is outside.
+        """
         if self._few == self.count:
             return lists
         spread = []
@@ -133,7 +136,7 @@ def _either(condition, a, b):
 
 
 def points_by_shape(touching, deepest):
-    """Return the DeepestPoints of each shape on each half-space, or of each point."""
+    """Return DeepestPoints by shape and half-space, or by point unless `deepest`."""
     shapes = {}
     for k, point in enumerate(touching):
         shapes.setdefault(point.pair if deepest else k, []).append(point)
@@ -512,7 +515,7 @@ def half_spaces(model, world):
 
 
 def linked_shapes(model, links):
-    """Refuse `links` of another type, unknown or shapeless; no model: only by type."""
+    """Check `links`, a list, set or None; with a model, also that all have shapes."""
     if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
         raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
     if model is None:

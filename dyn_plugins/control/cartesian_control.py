@@ -235,7 +235,8 @@ def posture_force(model, q, qd, q_rest, stiffness, damping):
 
         stiffness (q_rest (-) q) - damping qd
 
-    None: no spring, or no damper. Refused: one of q_rest and stiffness alone.
+    q_rest and stiffness None: no spring; damping None: no damper. The result is None
+    without spring and damper. Refused: one of q_rest and stiffness alone.
     """
     if (q_rest is None) != (stiffness is None):
         named, other = ("q_rest", "rest_stiffness")[:: 1 if stiffness is None else -1]
@@ -396,7 +397,10 @@ class TaskInertia:
         return self._H.solve(self.joint_force(a))
 
     def idle(self, tau):
-        """Return (1 - J.T Lambda J H^-1) tau, (nv,), which does not move the frame."""
+        """Return (1 - J.T Lambda J H^-1) tau, (nv,), which does not move the frame.
+
+        Near singular positions the frame may move.
+        """
         return tau - self.joint_force(self.J @ self._H.solve(tau))
 
 

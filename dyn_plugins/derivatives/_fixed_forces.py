@@ -132,7 +132,10 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
 
 
 def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
-    """Return dtau_dq with the terms of forces that are not fixed to their bodies."""
+    """Return dtau_dq with the terms of forces that are not fixed to their bodies.
+
+    f_ext_fixed is not None; for "body", `dtau_dq` itself is returned.
+    """
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
     )

@@ -54,11 +54,14 @@ class ArticulatedJoint(ClusterJoint):
         return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
 
     def joint_force(self, forces):
-        """Return the sum of J.T f; `forces` are by body index, in body coordinates."""
+        """Return the sum of J.T f of the joint's bodies; `forces` as in total_force."""
         return total(self.J[i].T @ forces[i] for i in self.bodies)
 
     def total_force(self, forces):
-        """Return the sum of `forces`, in body coordinates, in the cluster's frame."""
+        """Return the sum of forces on the joint's bodies, in the cluster's frame.
+
+        `forces` are by body index, each in coordinates of its body.
+        """
         return total(self.X_of[i].T @ forces[i] for i in self.bodies)
 
 
@@ -225,7 +228,8 @@ def propagate_to_base(model, joints, body, force):
 def joint_row(model, joints, i, size=1.0):
     """Return the joint forces that the force `size` on one joint causes, to the base.
 
-    As of propagate_to_base; a follower's force acts on its leader, times the ratio.
+    The result is as of propagate_to_base. A follower's force acts on its leader, times
+    the ratio.
     """
     k = _number_of(joints)[i]
     joint = joints[k]

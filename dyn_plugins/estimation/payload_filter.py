@@ -133,7 +133,8 @@ class CovarianceFactors:
     def measured(self, h, variance):
         """Return the factors after a scalar measurement h.T x + noise of `variance`.
 
-        Also the Kalman gain of the innovation (measured - predicted), its variance.
+        Also return the Kalman gain, which multiplies the innovation (measured minus
+        predicted), and the variance of the innovation.
         """
         size = len(self.D)
         U, D = [list(row) for row in self.U], list(self.D)

@@ -31,7 +31,10 @@ def _velocities(model, q, qd):
 
 
 def first_moment(model, X):
-    """Return the sum of m_i c_i over the moving bodies, base coordinates, 3 [kg·m]."""
+    """Return the sum of m_i c_i over the moving bodies, base coordinates, 3 [kg·m].
+
+    X are transforms from the base, as `transforms` returns them.
+    """
     mc = Vector.zeros(3)
     for i in model.bodies:
         mc = mc + X[i].E.T @ model.I[i].h + X[i].r * model.I[i].m

@@ -390,10 +390,10 @@ class HybridInputs(NamedTuple):
 def solved_motion(model, inputs, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
 
-    A tolerance, relative, of the rank of rows that may depend on each other gives a
-    LeastSaddle; with it, rows that contradict each other are no error. A singular
-    inertia, a dependent row (None), or a dead point (with a tolerance) raises
-    SingularError when the Program runs.
+    With a relative tolerance of the rank, rows may depend on each other, the Saddle is
+    a LeastSaddle, and rows that contradict each other are no error. A singular inertia,
+    a dependent row without a tolerance, or a dead point with one raises SingularError
+    when the Program runs.
     """
     q, qd, mask, qdd, tau, f_ext, rates = inputs
     rows = rows_of(model, q, qd, qdd)

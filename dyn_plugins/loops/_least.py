@@ -348,7 +348,10 @@ def _divided(values, scales):
 
 
 def scales_of(weight, size):
-    """Return `weight`, refused unless of `size` entries, as a list; ones for None."""
+    """Return `weight`, refused unless of `size` entries, as a list; ones for None.
+
+    Zeros, by which later code divides, and negative numbers are not refused.
+    """
     if weight is None:
         return [1.0] * size
     weight = [float(x) for x in weight]

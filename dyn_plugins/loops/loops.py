@@ -75,7 +75,7 @@ LEAST_INVERSE = "loop_inverse_dynamics with dependent='least_norm'"
 
 
 def constraint_forces(model, rows, multipliers):
-    """Return forces on bodies (zero for the base) and joint forces of multipliers."""
+    """Return forces in body axes (base: zero) and joint forces of multipliers."""
     forces = [Force.zero()] * (model.nb + 1)
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for row, x in zip(rows, multipliers, strict=True):

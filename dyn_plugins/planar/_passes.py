@@ -150,7 +150,7 @@ class ChainJoint:
 
 
 def pass_back(model, r, L, modes):
-    """Return the n ChainJoints: inverse inertias, from the end to the start.
+    """Return the ChainJoints by joint: inverse inertias, from the end to the start.
 
     r, L: Unit directions of the links, and these turned by +90 degrees / length. An
     equation with a vanishing pivot is left out and marked in `dropped`.

@@ -45,7 +45,7 @@ def touching_at_start(model, contact, limit):
 
 
 def is_any(*parts):
-    """Return whether one of `parts`, lists of numbers, has a nonzero entry."""
+    """Return a condition: one of `parts`, lists of numbers, has a nonzero entry."""
     return sum(x * x for part in parts for x in part) > 0.0
 
 
@@ -247,7 +247,10 @@ def _is_on(flag):
 
 
 def bounds_of(model, i):
-    """Return (1.0, upper), (-1.0, lower) angle [rad] of finite limits of joint i."""
+    """Return (1.0, upper), (-1.0, lower) angle [rad] of finite limits of joint i.
+
+    An angle with a prescribed acceleration has none.
+    """
     if model.constraints.active[i]:
         return []
     both = (1.0, model.upper[i]), (-1.0, model.lower[i])

@@ -39,7 +39,8 @@ def with_rod(case: Case) -> Case:
     """Return a copy of the case, its last link tied by a rod, closed at its position.
 
     The rod, 0.71 m long, leads from the link's origin to a fixed point, by (0.5, 0.4,
-    0.3) in base axes. Its row is zero if no coordinate moves the link. rng is shared.
+    0.3) in base axes. Its row is zero if no coordinate moves the link. The copy shares
+    the case's arrays and rng.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -57,6 +58,7 @@ def with_ball(case: Case) -> Case:
     """Return a copy of the case with a ball about its last link that rolls along x.
 
     The plane touches the ball at the case's position; the row is of velocities only.
+    The copy shares the case's arrays and rng.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)

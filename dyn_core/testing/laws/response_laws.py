@@ -122,7 +122,7 @@ def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
 
 
 def the_mask_chooses(case: Case) -> Pairs:
-    """For each mask it is hybrid dynamics, whatever the inputs that are not chosen"""
+    """The result for each mask is hybrid dynamics, whatever the unchosen inputs are"""
     program = case.program(inputs=["f_ext"])
     for mask in _partitions(case):
         tau, qdd = _dense(case, mask, case.f_ext)

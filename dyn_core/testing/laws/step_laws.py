@@ -59,9 +59,10 @@ def steps_keep_quaternions(case: Case) -> Pairs:
 def steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)
 
-    With external forces, joint friction, springs and limit stops, for a solver of loops
-    with a rod. p are gravity, the com of the case's frame, and the path of
-    `_joint_path`. If the step is no solver of STEP, differences are compared instead.
+    External forces, joint friction, springs and, if the solver has them, limit stops
+    act; a solver that closes loops gets a rod. p are gravity, the com of the case's
+    frame, and the path of `_joint_path`. If the step is no solver of STEP, differences
+    are compared instead.
     """
     step = _step_of(case)
     if step is None:
@@ -178,8 +179,9 @@ def complex_change(
     """Return the state's derivative after a step along a direction, by a complex step.
 
     It is the displacement of q_next, then the change of qd_next, (2 nv,); `changes` are
-    a displacement of q, and changes of qd and tau. To add the effect of a parameter's
-    change, give its value in `more` plus 1e-30j times the change.
+    a displacement of q, and changes of qd and tau. `program` returns (q_next, qd_next)
+    for complex numbers, as on engine plain. To add the effect of a parameter's change,
+    give its value in `more` plus 1e-30j times the change.
     """
     (q, qd, tau), (dq, dqd, dtau) = state, changes
     eps = 1j * _TINY

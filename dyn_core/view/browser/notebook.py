@@ -57,7 +57,10 @@ class NotebookView:
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the view to a file, .html or .htm (a page), .gif (a film) or .png."""
+        """Write the view to a file, .html or .htm (a page), .gif (a film) or .png.
+
+        An existing file is replaced. A .png shows the first state.
+        """
         check_file_name(path, (*SUFFIXES, ".gif", ".png"), "view", "view")
         if Path(path).suffix == ".gif":
             if self.replay is None:

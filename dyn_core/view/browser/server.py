@@ -89,7 +89,7 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 def refusal(host: str, headers: Any) -> str:
     """Return why a request is refused, as a sentence; empty if it is accepted.
 
-    It must have one header Host, which names this server with any port (see
+    A request must have one header Host, which names this server with any port (see
     _is_name_of), and each header Origin must be http:// and this Host, port included;
     case does not count.
     """

@@ -168,8 +168,8 @@ class Viewer:
 
     A scene with a sketch is served at once; `finish` replaces the sketch by its
     visuals. Without a `replay` sliders move the scene, if `sliders` is true. `time` is
-    since the replay's start [s], `speed` relative to real time; with `repeat` it begins
-    again at its end. `torque_colors`: whether colours of bodies show joint forces.
+    since the replay's start [s], `speed` relative to real time; with `repeat` a replay
+    begins again at its end. With `torque_colors` colours of bodies show joint forces.
     """
 
     def __init__(
@@ -360,8 +360,9 @@ class Viewer:
     def move(self, values: list[float], moved: int | None = None) -> None:
         """Show the state of the sliders' values, and set the sliders to it.
 
-        The panel shows a DynError, as for loops that cannot be closed. The joint of the
-        slider `moved` stays where loops are closed; None: no joint stays.
+        At a DynError, as for loops that cannot be closed, the state does not change,
+        and the panel shows the error. The joint of the slider `moved` stays where loops
+        are closed; None: no joint stays.
         """
         with self._lock:
             try:
@@ -472,7 +473,10 @@ class Viewer:
             self.refresh()
 
     def advance(self, seconds: float) -> None:
-        """Advance a playing replay by `speed` times `seconds`; repeat, or pause, it."""
+        """Advance a playing replay by `speed` times `seconds` of real time.
+
+        At its end the replay begins again or, without `repeat`, is paused.
+        """
         if self.replay is None or not self.playing:
             return
         with self._lock:
@@ -484,7 +488,10 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the state again, with a replay's forces and colours, not the sliders."""
+        """Show the current state again; sliders are not set.
+
+        Forces and colours are those of a replay; without one there are none.
+        """
         shares, forces = None, None
         if self.replay is not None:
             forces = self.replay.arrows(self.time)

@@ -61,7 +61,8 @@ class Balance:
     def residuals(self, path: str | None = None) -> Callable[..., np.ndarray]:
         """Return a function of q, qd and dp (of `path`): [ID - A.T lambda, rows].
 
-        The row residuals are A qdd + bias + 2 alpha A qd + beta² f.
+        The row residuals are A qdd + bias + 2 alpha A qd + beta² f. Without a path the
+        function takes q and qd only.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
@@ -89,7 +90,8 @@ class Balance:
     def slopes(self, paths: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ("q", D), ("qd", D) and ("p", D), the residuals' derivatives.
 
-        D is (nv + rows, numbers of the variable), by p with the columns of all paths.
+        D is (nv + rows, numbers of the variable), by p with the columns of all paths;
+        it is without friction.
         """
         case, still = self.case, self.residuals()
         unit, move = np.eye(case.model.nv), case.model.integrate

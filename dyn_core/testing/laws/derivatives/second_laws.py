@@ -140,7 +140,7 @@ def structure_constants(model: Model) -> np.ndarray:
 def contractions_are_symmetric(case: Case) -> Pairs:
     """The contraction by qd and qd is symmetric; with weights e_n it is a tensor's slab
 
-    It is the slab [-1] of each of the four tensors; for ID the fourth is transposed.
+    The four results are the slabs [-1] of the tensors; for ID the last is transposed.
     """
     weights = np.zeros(case.model.nv)
     weights[-1:] = 1.0
