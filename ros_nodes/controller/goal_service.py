@@ -60,7 +60,7 @@ class GoalService:
     def accept(self, handle: Any) -> None:
         """Begin to check a goal, which is then followed or aborted with a reason.
 
-        An exception of marking the handle as executing is raised; later ones abort.
+        An exception of marking the handle as executing is raised; others abort.
         """
         goal, request = key(handle), handle.request
         self.handles[goal] = handle
@@ -109,7 +109,7 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        Goals that have ended before keep their outcome.
+        Ended goals keep their outcome. The reference brakes if a goal runs or waits.
         """
         self.ending += self.tracker.end_all(reason)
         self.deliver()
