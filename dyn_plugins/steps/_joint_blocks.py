@@ -35,7 +35,10 @@ def displacement(model, q):
 
 
 class JointBlocks:
-    """A block-diagonal matrix nv x nv; `blocks` by body index of independent joints."""
+    """A block-diagonal matrix nv x nv; `blocks` by body index of independent joints.
+
+    Joints without coordinates have no block.
+    """
 
     def __init__(self, model, blocks):
         self.model, self.blocks = model, blocks

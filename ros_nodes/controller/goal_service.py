@@ -34,9 +34,11 @@ class GoalService:
             [s].
         settings: Returns the arguments partial, method and moving_end of
             goal_trajectory.
+        finish: Sends a result: finish(handle, result).
         prepare: Calls its first argument, possibly in another thread, then its second
             in the controller's thread, with the result or with a DynError.
         refusal: Returns why no goal can be followed now, or None.
+        log: Called with each outcome, and with whether it belongs to a client's goal.
         canceled: Identifiers of goals canceled while they were being checked.
         ending: Outcomes whose results are still to be sent.
     """
