@@ -211,7 +211,7 @@ class GuardNode(TableNode):
                 self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have last beat and effort, at most 1 s."""
+        """Wait up to 1 s until reliable subscribers have the last beat and effort."""
         wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:

@@ -77,14 +77,14 @@ class SimulatorNode(RobotNode):
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time for a header, the simulated one if it publishes /clock."""
+        """Return the time for a header; simulated if the node publishes /clock."""
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
     def ros_time(self) -> float:
-        """Return the time of stamps [s], the simulated one if it publishes /clock."""
+        """Return the time of stamps [s]; simulated if the node publishes /clock."""
         if self.value_of_clock:
             return self.elapsed
         return float(self.get_clock().now().nanoseconds * 1e-9)

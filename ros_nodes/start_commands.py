@@ -48,7 +48,7 @@ SAMPLES = 20  # positions at which the weight of the robot is examined
 
 
 def add_feed_forward(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn feed-forward`; `run` is its function."""
+    """Add arguments of `dyn feed-forward`; those parsed have its function as `run`."""
     parser.add_argument(
         "trajectory",
         help="a JointTrajectory as `ros2 topic echo` prints it, or .json",
@@ -77,8 +77,8 @@ def add_feed_forward(parser: argparse.ArgumentParser) -> None:
 def run_feed_forward(arguments: argparse.Namespace) -> int:
     """Run `dyn feed-forward`: compute the efforts of each trajectory in a file.
 
-    They are written to --output, as JSON if its name ends with .json and else as YAML,
-    or printed as YAML. Exceeded effort limits are only warnings.
+    The trajectories with efforts are written to --output, as JSON if its name ends with
+    .json and else as YAML, or printed as YAML. Exceeded effort limits only warn.
     """
     if not 0 <= arguments.period < float("inf"):
         message = f"--period is {arguments.period}; valid: 0 or more seconds"

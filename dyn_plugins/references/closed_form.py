@@ -36,7 +36,8 @@ def common_frame(model, q):
 
         s_i = X_i^-1 S_i,   I_i = X_i.T I X_i
 
-    By body. Inertias have all 6x6 entries (articulated), as in the original methods.
+    By body; s_0 and I_0 are None. Inertias have all 6x6 entries (articulated), as in
+    the original methods. That the robot is such a chain is not checked.
 
     Source: RBD5-2.4.
     """
@@ -78,7 +79,9 @@ def coriolis_entry(s, I, i, j, k):
 
 
 def gravity_entry(s, I, a_grav, i):
-    """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N], base axes.
+    """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N].
+
+    a_grav is in base axes.
 
     Source: RBDA (5.6); RBD5-2.4.
     """

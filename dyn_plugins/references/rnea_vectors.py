@@ -78,7 +78,7 @@ def vector_motion(model, q, qd, qdd):
         N_i = Icm alpha_i + w_i x Icm w_i
 
     q, qd and qdd are one-entry Vectors by body. The acceleration of the base is minus
-    gravity, a_0 = -g.
+    gravity, a_0 = -g. That joints turn or slide is not checked.
 
     Source: RBD5-4.1, RBD5-4.2.
     """

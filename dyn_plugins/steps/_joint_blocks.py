@@ -35,7 +35,10 @@ def displacement(model, q):
 
 
 class JointBlocks:
-    """A block-diagonal matrix nv x nv; `blocks` by body index of independent joints."""
+    """A block-diagonal matrix nv x nv; `blocks` by body index of independent joints.
+
+    Joints without coordinates have no block.
+    """
 
     def __init__(self, model, blocks):
         self.model, self.blocks = model, blocks
@@ -128,8 +131,9 @@ def slopes_by_joint(model, function):
     """Return the derivatives of Vectors whose entries depend on their own joint alone.
 
     One coordinate of every joint varies at a time, all joints at once: `function` maps
-    such a change, nv, to a list of Vectors, and is called as often as the largest joint
-    has coordinates, but at least once. The result is one JointBlocks for each Vector.
+    such a change, nv, to Vectors with their derivatives along it, and is called as
+    often as the largest joint has coordinates, but at least once. The result is one
+    JointBlocks for each Vector.
     """
     slices = {i: model.v_slices[i] for i in model.independent}
     widths = {i: part.stop - part.start for i, part in slices.items()}

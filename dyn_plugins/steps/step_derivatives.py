@@ -91,7 +91,8 @@ def semi_implicit_euler_derivatives(
 class EulerSlopes(NamedTuple):
     """Derivatives of a semi-implicit Euler step and of the accelerations in it.
 
-    q_next and qd_next by q, qd and qdd; qdd by q, qd, tau and parameters.
+    `position` has those of q_next, `velocity` of qd_next, by q, qd, qdd (JointBlocks);
+    `acceleration` has those of qdd by q, qd, tau and parameters (Matrices).
     """
 
     position: tuple
@@ -106,9 +107,9 @@ def euler_slopes(
     """Return (q_next, qd_next, EulerSlopes) of a semi-implicit step.
 
     f_ext is by body, the base first; `derivatives` and `by_parameters` are solvers of
-    FD_DERIVATIVES and FD_PARAMETER_JACOBIAN, this called only with paths. limit_stops:
-    Spring-dampers act at the position limits; implicit: friction and stops are
-    evaluated at the end of the step.
+    FD_DERIVATIVES and FD_PARAMETER_JACOBIAN, the latter called only with paths.
+    limit_stops: Spring-dampers act at the position limits; implicit: friction and stops
+    are evaluated at the end of the step.
     """
     settings = dt, limit_stops, implicit
     force, rotors = end_of_step(model, q, qd, *settings)
@@ -297,7 +298,7 @@ def _placed(block, start, width):
 
 
 def multiplied(A, B, onto=None):
-    """Return A B, or C + A B with C = `onto`; if A or B has no entries, `onto`."""
+    """Return A B, or C + A B with C = `onto`: C itself if A or B has no entries."""
     if A.rows and B.rows and B.rows[0]:
         return product(A, B, onto)
     return A @ B if onto is None else onto

@@ -276,13 +276,16 @@ class RobotNode(ParameterNode):
         return self.activate()
 
     def activate(self) -> bool:
-        """Activate the inactive node, in a subclass maybe later; False on failure."""
+        """Activate the inactive node; return False on failure.
+
+        A subclass may return True and activate later.
+        """
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:
         """Start the node if parameter autostart is true; return False if that fails.
 
-        Also True without a robot or with a false parameter; it stays unconfigured.
+        True also without a robot or if it is false; the node then stays unconfigured.
         """
         if self.value("autostart"):
             return self.start()
@@ -406,7 +409,7 @@ class RobotNode(ParameterNode):
     def build(self) -> None:
         """Build the robot, its Programs and the communication, and set `model`.
 
-        Subclasses implement it; DynError, ParameterException: configure fails by it.
+        Subclasses implement it. A DynError or ParameterException makes configure fail.
         """
         raise NotImplementedError
 
@@ -416,7 +419,7 @@ class RobotNode(ParameterNode):
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
         """Bring the robot to rest before the final command, within a bounded time.
 
-        Hook for subclasses. interrupted: Polled while waiting; True ends it at once.
+        Hook for subclasses. interrupted: Polled while waiting; True ends the wait.
         """
 
     def send_final_command(self) -> None:
@@ -450,7 +453,7 @@ class RobotNode(ParameterNode):
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, one sentence and values by name for /diagnostics; abstract."""
+        """Return level, sentence and values by name of a configured node; abstract."""
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:

@@ -112,7 +112,7 @@ class LiveSettings(Protocol):
     """A component of a configured node that has live parameters."""
 
     def check(self, values: dict[str, Any]) -> object:
-        """Refuse changed parameters, by name, with a DynError; change nothing."""
+        """Raise a DynError if changed parameters cannot be applied; change nothing."""
 
     def change(self, values: dict[str, Any]) -> object:
         """Apply parameters that have passed `check`; an exception is only logged."""
@@ -181,12 +181,12 @@ class FormerTopics(Node):
         return others
 
     def destroy_subscription(self, subscription: Any) -> bool:
-        """Destroy a subscription and its former name's; False: none of this node."""
+        """Destroy a subscription and its former name's; False if not of this node."""
         self._destroy_other(subscription)
         return bool(super().destroy_subscription(subscription))
 
     def destroy_publisher(self, publisher: Any) -> bool:
-        """Destroy a publisher and its former name's; False: none of this node."""
+        """Destroy a publisher and its former name's; False if not of this node."""
         self._destroy_other(publisher)
         return bool(super().destroy_publisher(publisher))
 
@@ -264,7 +264,7 @@ class TableNode(FormerTopics):
         return True
 
     def declare(self, specs: Sequence[Field]) -> None:
-        """Declare parameters in `self.specs`; those declared keep their values.
+        """Declare and store `specs`; parameters declared before keep their values.
 
         A list whose default is empty is set to [] if no value was given at start-up. A
         start-up value under a former name is used for the present one, with a warning.
@@ -430,7 +430,7 @@ class TableNode(FormerTopics):
         return list(self.live.values()) if self.configured else []
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Check the parameters that a request changes; raise a DynError; a hook."""
+        """Check a request's changes; raise a DynError if one is invalid; a hook."""
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply accepted parameter values, by name. Hook; does nothing here."""
@@ -522,7 +522,7 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or a string such as "1e-06" as float; any other value: None."""
+    """Return a float, or a string with exponent ("1e-06") as float; else None."""
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None

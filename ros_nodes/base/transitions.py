@@ -50,7 +50,8 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 def change_state(node: Any, request: Any, response: Any) -> Any:
     """Perform a transition by rclpy's callback; return `response`, filled in.
 
-    It must fit the state, see misfit: else rclpy up to Jazzy raises an error.
+    The transition must fit the state, see misfit: else rclpy up to Jazzy raises an
+    error.
     """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
@@ -101,7 +102,10 @@ def reported(transition: Transition) -> Transition:
 
 
 def misfit(requested: Any, machine: Any) -> str | None:
-    """Return why a transition is unavailable, or None; without label its id counts."""
+    """Return why a requested transition is unavailable now, or None.
+
+    Its label decides, its id only if the label is empty.
+    """
     valid = {number: label for number, label, *_ in machine.available_transitions}
     if requested.label in valid.values() or (
         not requested.label and requested.id in valid

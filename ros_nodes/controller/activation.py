@@ -66,7 +66,8 @@ class Activation:
     def wait(self, complete: Callable[[], Any]) -> bool:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
-        `look` later calls `complete`, which returns the response. `failure` is cleared.
+        `look` then calls `complete` later, which returns the response. False also if
+        `longest` is 0 or less. `failure` is cleared in any case.
         """
         self.failure = None
         now = time.monotonic()
@@ -79,7 +80,7 @@ class Activation:
     def look(self, t: float) -> None:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
-        At its end the activation may still fail. The wait is logged once a second.
+        After the wait, the activation may fail. The wait is logged once a second.
         """
         if self.since is None:
             return

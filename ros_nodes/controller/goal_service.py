@@ -34,9 +34,11 @@ class GoalService:
             [s].
         settings: Returns the arguments partial, method and moving_end of
             goal_trajectory.
+        finish: Sends a result: finish(handle, result).
         prepare: Calls its first argument, possibly in another thread, then its second
             in the controller's thread, with the result or with a DynError.
         refusal: Returns why no goal can be followed now, or None.
+        log: Called with each outcome, and with whether it belongs to a client's goal.
         canceled: Identifiers of goals canceled while they were being checked.
         ending: Outcomes whose results are still to be sent.
     """
@@ -60,7 +62,7 @@ class GoalService:
     def accept(self, handle: Any) -> None:
         """Begin to check a goal, which is then followed or aborted with a reason.
 
-        An exception of marking the handle as executing is raised; later ones abort.
+        An exception of marking the handle as executing is raised; others abort.
         """
         goal, request = key(handle), handle.request
         self.handles[goal] = handle
@@ -109,7 +111,7 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        Goals that have ended before keep their outcome.
+        Ended goals keep their outcome. The reference brakes if a goal runs or waits.
         """
         self.ending += self.tracker.end_all(reason)
         self.deliver()

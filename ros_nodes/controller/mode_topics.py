@@ -22,7 +22,7 @@ class ModeTopics:
 
     The constructor subscribes to ~/TOPIC for each topic of the mode, or to the topic
     that its parameter names, as best effort: of a stream the newest message counts. A
-    message that the law refuses is counted and logged, and a WARN for a second.
+    message that the law refuses is counted and logged; /diagnostics warns for a second.
     """
 
     def __init__(self, node: Any) -> None:

@@ -55,8 +55,8 @@ class PayloadService:
     def change(self, values: dict[str, Any]) -> None:
         """Attach the payload that results from a change of parameters, by name.
 
-        An empty mapping attaches that of the present parameters. After a SettingError
-        the present one stays attached.
+        Nothing happens if none begins with "payload."; an empty mapping attaches that
+        of the present parameters. After a SettingError the present one stays attached.
         """
         if not values or any(name.startswith("payload.") for name in values):
             self.carrier.attach(self.check(values))

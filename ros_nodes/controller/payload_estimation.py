@@ -141,9 +141,10 @@ class PayloadWatch:
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
         """Update the estimate with a joint state; only if there is an estimator.
 
-        `tau` (n,) [N·m | N] answers it; None: none was sent. A state is paired with the
-        sent effort of the previous one, which acted until now. Without an effort, or if
-        the robot is not driven by efforts alone, the next state begins a new period.
+        `tau` (n,) [N·m | N] answers it; None: none was sent. With sent efforts, a state
+        is paired with that of the previous state, which acted until now. If no effort
+        is known, `tau` is None, or the robot is not driven by efforts alone, the next
+        state begins a new period.
         """
         controller, estimator = self.controller, self.estimator
         assert estimator is not None
@@ -187,7 +188,7 @@ class PayloadWatch:
         """Publish the estimate on ~/payload and its standard deviations.
 
         The estimate is logged once the deviation of the mass is below 1 % of it (of 0.5
-        kg, if it is less) and changes are not frequent, and again after a change.
+        kg, if the mass is less) and changes are rare, and again after a change.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
@@ -277,7 +278,7 @@ def inertia_message(
 def in_words(estimate: PayloadEstimate) -> str:
     """Return a description of an estimate: mass, and centre of mass if significant.
 
-    It is significant if the mass exceeds two standard deviations.
+    The centre is significant if the mass exceeds two of its standard deviations.
     """
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"

@@ -73,7 +73,7 @@ class StateInput:
     def answered(self, started: float, ended: float) -> None:
         """Record the duration of an answer; after ROW slow ones in a row a rest begins.
 
-        Each further slow answer begins a new one. An answer is slow above SLOW (1 ms);
+        Each further slow answer begins a new rest. An answer is slow above SLOW (1 ms);
         the rest lasts REST (0.2) times the duration of the last answer.
         """
         took = ended - started

@@ -152,7 +152,7 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return the later use as a sentence: share of a core, memory, threads."""
+        """Return the use at a later time in words: share of a core, memory, threads."""
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"

@@ -114,7 +114,8 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
     """Return a new message with the points of a trajectory in place of its own.
 
-    Its columns are in the order of the names of `message`; None becomes empty lists.
+    The trajectory's columns are in the order of the names of `message`; its arrays that
+    are None become empty lists.
     """
     kinds = zip(
         _ROWS,

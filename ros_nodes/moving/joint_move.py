@@ -87,7 +87,7 @@ class Watch:
         """Use a goal as the reference, and joint states of a topic for the error.
 
         `error` is None until a state with all joints of the goal comes; then its
-        position is goal - position.
+        position is goal - position. The controller's two topics are no longer received.
         """
         self._live.node.destroy_subscription(self._reference)
         self._live.node.destroy_subscription(self._errors)

@@ -51,7 +51,7 @@ NODES = {
 
 
 def node_fields(node: str) -> dict[str, Field]:
-    """Return the parameters of a node by name, none by joint, with plugins' modes."""
+    """Return the parameters of a node and its modes by name, without those by joint."""
     more = mode_fields() if node == "computed_torque" else ()
     return {**NODES[node], **{field.name: field for field in more}}
 
@@ -64,7 +64,8 @@ def read_parameters(
     The result has each node of NODES as key, with its parameters in the file, without
     defaults. Parameters that are not in its table are unchecked, but for the values of
     those by joint. The file must have a section for one of `nodes`, if there are any. A
-    node that may be misspelt, beside the right one, causes a DynWarning.
+    node that may be misspelt, beside the right one, causes a DynWarning. `namespace` is
+    empty or begins with a slash.
     """
     try:
         data, where = read_yaml(path, "parameter file", "parameters")
@@ -103,6 +104,7 @@ def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
 
     Later ones override earlier ones. A key is a name with its namespace, with or
     without a leading slash; `*` matches one part of it, `**` any number, or none.
+    `namespace` is empty or begins with a slash.
     """
     name = f"{namespace}/{node}"
     return [key for key in keys if re.fullmatch(_pattern(key), name)]

@@ -110,7 +110,7 @@ class CommandInput:
     def check_gap(self, now: float) -> None:
         """Mark queued messages as doubtful if the node was busy since the last call.
 
-        Busy: it is more than `patience` ago. The first call after `restart` marks none.
+        Busy: that is over `patience` ago. The first call after `restart` marks none.
         """
         if self._alive is not None and now - self._alive > self.patience:
             self._doubtful = {COMMANDS, JOINT_COMMANDS}
@@ -119,7 +119,8 @@ class CommandInput:
     def on_array(self, message: Any) -> None:
         """Pass a command as Float64MultiArray to the plant; refuse an invalid one.
 
-        Efforts are in the order of reader.joints [N·m | N]. Too old: see check_gap.
+        Efforts are in the order of reader.joints [N·m | N]. A command that may be too
+        old is refused, see check_gap.
         """
         self._take(COMMANDS, lambda: self.reader.array(message))
 
@@ -127,7 +128,7 @@ class CommandInput:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
         Joints without a name in it get zero effort. A stamp more than command_timeout
-        from now is refused; without a stamp see check_gap.
+        from now is refused; without one, a command that may be too old (check_gap).
         """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp

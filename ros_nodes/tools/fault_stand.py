@@ -96,7 +96,7 @@ class FaultStand(NodeStand):
         self._more.append(lambda: self.live.node.destroy_timer(timer))
 
     def learn_efforts(self) -> None:
-        """Set `sound` to the efforts at rest at `elsewhere` and at its own position."""
+        """Set `sound` to efforts held at `elsewhere`, then at the robot's position."""
         self.sound = []
         for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
@@ -110,7 +110,10 @@ class FaultStand(NodeStand):
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
-        """Send zero states of other joints from a second publisher until `restore`."""
+        """Send zero states of other joints from a second publisher until `restore`.
+
+        With `once`, only one message is sent.
+        """
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
 
     def target(
@@ -297,7 +300,7 @@ class FaultStand(NodeStand):
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
-        """Call ~/estop; do not wait for the response.
+        """Call ~/estop without a wait; `doing` is "stopped", unless it is INACTIVE.
 
         The next activation ends the stop; called while the node is inactive, it lasts
         until the activation after that.
@@ -326,7 +329,8 @@ class FaultStand(NodeStand):
     def refused(self, name: str, value: float) -> Callable[[], bool]:
         """Request a value of a controller's parameter that must be refused.
 
-        The result tells whether the answer has come; DynError: it was accepted.
+        The result tells whether the answer has come. It raises a DynError if
+        the value was accepted; `restore` then ends the controller.
         """
         done = self.set_parameter(name, value)
 

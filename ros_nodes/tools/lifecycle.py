@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
     """Return the names of the nodes with a life cycle, sorted, without hidden ones.
 
-    `name`, a full one, is the only node, even if hidden; its service is waited for
-    ABSENT (5 s) at most.
+    With `name`, a full one, only this node is returned, even if hidden; its service is
+    waited for ABSENT (5 s) at most.
     """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 

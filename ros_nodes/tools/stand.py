@@ -196,7 +196,7 @@ class NodeStand:
     def ensure(self, fault: Fault) -> None:
         """Start the nodes that a fault needs, and bring the controller to its state.
 
-        The previous fault is undone. Nodes that do not fit, as by solver, start anew.
+        The previous fault is undone. Nodes that the fault cannot use start anew.
         """
         self.restore()
         mode, before = fault.mode, self.mode
@@ -355,7 +355,7 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether none of the last FLOWING (20) efforts of a kind is zero."""
+        """Return whether the last FLOWING (20) efforts of a kind exist, none zero."""
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
