@@ -493,12 +493,16 @@ def test_rows_without_forces_are_asked_about(shipped):
         record = MotionRecord.of_joints(model.joint_names, t, motion[0], tau=some)
         asked_about = [x for x in evaluate(model, record).notes if "tau is 0" in x]
         share = r"tau is 0 in 25 % of the rows, first at t = 3 s: had the robot stopped"
-        assert bool(asked_about) == asked and re.match(share if asked else "", "".join(asked_about))
+        assert bool(asked_about) == asked and re.match(
+            share if asked else "", "".join(asked_about)
+        )
         with warnings.catch_warnings(record=True) as issued:
             warnings.simplefilter("always")
             dyn.identify(model, *motion, some, only="payload")
         asked_about = [str(x.message) for x in issued if "tau is 0" in str(x.message)]
-        assert bool(asked_about) == asked and all("25 % of the rows" in x for x in asked_about)
+        assert bool(asked_about) == asked and all(
+            "25 % of the rows" in x for x in asked_about
+        )
 
 
 @pytest.mark.parametrize("factor", [1 / 30, 1 / 50, 1 / 80, 1 / 100, 30.0])

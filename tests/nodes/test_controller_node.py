@@ -1008,9 +1008,13 @@ def test_settings_without_effect_are_named(make, capfd):
     make(**chosen)
     assert "without effect" not in capfd.readouterr().err
     chosen["inverse_dynamics.plugin_name"] = "rnea_spatial"
+    chosen["cartesian_control.plugin_name"] = "operational_space"
     make(**chosen, mode="cartesian", **{"cartesian.frame": "tool"})
     logged = capfd.readouterr().err
-    assert "without effect here: inverse_dynamics.plugin_name" in logged
+    assert "without effect here: inverse_dynamics.plugin_name\n" in logged
+    make(**chosen)
+    logged = capfd.readouterr().err
+    assert "without effect here: cartesian_control.plugin_name\n" in logged
     assert (node.controller.rules.stop_time, node.controller.shadow.engine) == (
         1.0,
         "plain",

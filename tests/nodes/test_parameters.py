@@ -23,7 +23,11 @@ from ros_nodes.parameter_tables.controller_parameters import (
     collision_fields,
 )
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
-from ros_nodes.parameter_tables.parameter_files import read_parameters, sections
+from ros_nodes.parameter_tables.parameter_files import (
+    node_parameters,
+    read_parameters,
+    sections,
+)
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.parameters import check_joint_names, foreign_names
 
@@ -168,6 +172,18 @@ r1: {simulator: {ros__parameters: {update_rate: 200}}}
     assert read == {"update_rate": 200, "substeps": 2}
     with pytest.raises(dyn.SettingError, match="valid: sections for /r2/simulator, or"):
         read_parameters(text, ["simulator"], "/r2")
+
+
+def test_parameters_of_a_file_for_a_node_in_a_namespace(tmp_path):
+    """Later sections override earlier ones; sections of other nodes do not count."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "/**: {ros__parameters: {a.b: 1, c: 1}}\n"
+        "/arm/driver: {ros__parameters: {c: 2, a: {d: [1.0]}}}\n"
+        "/driver: {ros__parameters: {c: 3}}\n"
+    )
+    assert node_parameters(path, "/arm/driver") == {"a.b": 1, "c": 2, "a.d": [1.0]}
+    assert node_parameters(path, "/driver") == {"a.b": 1, "c": 3}
 
 
 @pytest.mark.ros

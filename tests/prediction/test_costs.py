@@ -114,7 +114,10 @@ def test_a_given_target_is_as_one_of_the_cost_itself(name):
         one = every_cost(model, rng)[item.name.rsplit(" ", 1)[0]].target
         if one is None:
             one = rng.normal(size=item.target_size(model))
-        for target in (one, np.array([np.asarray(one)] * (knots + 1))):
+        varying = np.array([np.atleast_1d(one)] * (knots + 1), float)
+        last = varying[:, 0, 3] if varying.ndim == 3 else varying[:, -1]
+        last += np.arange(knots + 1)  # a view
+        for target in (one, varying):
             wanted = [*items[:k], replace(item, target=target), *items[k + 1 :]]
             wanted = ControlProblem(model, wanted, knots=knots).settings({})
             changed = problem.settings({item.name: target})

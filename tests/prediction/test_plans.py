@@ -348,7 +348,9 @@ def test_a_cost_that_is_not_finite_is_a_reason():
         ([0.0, 0.0], [np.inf, 0.0], NonFiniteError, "qd"),
         ([0.0], [0.0, 0.0], ShapeError, "q"),
         ([9.0, 0.0], [0.0, 0.0], StateError, "beyond a limit: position of joint"),
+        ([-9.0, 0.0], [0.0, 0.0], StateError, "beyond a limit: position of joint"),
         ([0.0, 0.0], [99.0, 0.0], StateError, "beyond a limit: velocity of joint"),
+        ([0.0, 0.0], [-99.0, 0.0], StateError, "beyond a limit: velocity of joint"),
     ],
 )
 def test_a_start_that_is_invalid_is_refused(q, qd, error, message):

@@ -329,7 +329,8 @@ def test_a_reference_beyond_limits_is_told(shipped, reference, message, recwarn)
     model = shipped["arm7"]
 
     def law(t, q, qd):
-        law.reference = model.start() if t < 0.005 or not reference else reference
+        if t >= 0.004:
+            law.reference = model.start() if t < 0.006 or not reference else reference
         return np.zeros(7)
 
     run = dyn.simulate(model, law, duration=0.01, limit_stops=False)

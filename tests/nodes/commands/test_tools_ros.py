@@ -309,6 +309,23 @@ def _recorded(process):
     return process.wait(30), {topic: int(count) for count, topic in lines}
 
 
+def test_a_value_of_a_file_has_the_type_of_the_parameter_of_now(monkeypatch):
+    """Also where the node lets the type change: 5 would make an integer of a double."""
+    from ros_nodes.tools import param
+
+    described = [SimpleNamespace(name="gain", type=3, dynamic_typing=True)]
+    for name, answer in (
+        ("parameter_names", lambda *_: ["gain"]),
+        ("descriptors", lambda *_: described),
+        ("values", lambda *_: {"gain": SimpleNamespace(type=3)}),
+    ):
+        monkeypatch.setattr(param, name, answer)
+    for kind in (3, 0):
+        described[0].type = kind
+        (parameter,) = param._typed(None, "/driver", {"gain": "5"})
+        assert (parameter.value.type, parameter.value.double_value) == (3, 5.0)
+
+
 def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     """One graph: `dyn param` and `dyn lifecycle` as ros2cli prints, recordings, their use."""
     pytest.importorskip("rosbags", reason="rosbags is not installed (extra bags)")
