@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Any
 
 from dyn_core.errors import SettingError, nearest, unknown_name
@@ -44,6 +45,8 @@ BY_JOINT = re.compile(
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
 FORMS = (*(f"gains.JOINT.{x}" for x in GAINS), "effort_limits.JOINT", "lock.JOINT")
+_JOINT_GROUPS = ("gains", "effort_limits", "lock", "collision", "constraints")
+ALIKE = 0.7  # similarity above which an unknown name may be meant for another
 CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
 LONG = 20.0  # ratio of a time to its default from which it may be in milliseconds
 HOUR = 3600.0  # largest time of a table; above it an `s` is the unit of a factor [s]
@@ -120,14 +123,19 @@ def foreign_names(
         known = name in every or BY_JOINT.fullmatch(name) or OPTION.fullmatch(name)
         if known or name.startswith(PASSED):
             continue
-        near = nearest(name, [*declared, *every], 1)
-        close = near and likeness(name, near[0]) > CLOSE
-        head, dot, _ = name.partition(".")
+        head, dot, rest = name.partition(".")
+        near = [f"{x}.{rest}" for x in _JOINT_GROUPS if likeness(head, x) > CLOSE]
+        near = [x for x in near if BY_JOINT.fullmatch(x)]
+        ours = [*declared, *every]
+        close = [*nearest(name, ours, 1), *(x for x in ours if x.startswith(name))]
+        near += [x for x in close if likeness(name, x) > CLOSE]
         begins = head in (heads if dot else joint_heads)
-        if close or begins or name.endswith(".plugin_name"):
+        if near or begins or name.endswith(".plugin_name"):
             valid = sorted(declared if not near or near[0] in declared else every)
             group = name.rpartition(".")[0]
-            if group.startswith("gains."):  # before the joints are known
+            if near:
+                valid = [max(near, key=partial(likeness, name)), *valid]
+            elif group.startswith("gains."):  # before the joints are known
                 valid = [f"{group}.{gain}" for gain in GAINS] + valid
             elif head in joint_heads:
                 valid = [form for form in FORMS if form.startswith(f"{head}.")]
@@ -135,6 +143,18 @@ def foreign_names(
             raise SettingError(f"{where}: {message}", name)
         foreign.append(name)
     return foreign
+
+
+def near_names(name: str, known: Collection[str]) -> list[str]:
+    """Return at most one known parameter that an unknown one may mean.
+
+    It begins with the last part of the name, has it as a part, or is spelt alike.
+    """
+    last = name.rpartition(".")[2]
+    parts = [x for x in known if last in re.split(r"[._]", x)]
+    near = [*nearest(last, known), *parts] if len(last) > 1 else []
+    alike = [x for x in near if last in x.lower() or likeness(last, x) > ALIKE]
+    return alike[:1]
 
 
 def check_value(field: Field, where: str, value: Any) -> None:

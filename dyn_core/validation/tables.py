@@ -366,7 +366,7 @@ class ByName(Kind):
     @property
     def valid(self) -> str:  # type: ignore[override]
         """The noun for the keys and the kind of the values, in words."""
-        return f"a mapping from {self.of} to: {self.kind.valid}"
+        return f"a mapping from {self.of} to {self.kind.valid}"
 
     def takes(self, value: Any) -> bool:
         """Return whether the value is a mapping."""

@@ -41,6 +41,10 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+WAITING = (
+    "waiting for a robot on the topic robot_description; valid, too:"
+    " robot_description_file, or --robot of dyn up"
+)
 QUIET = 1.0  # shortest time between two messages equal apart from decimals [s]
 # Not whole numbers: another joint2 or transition 2 is another message.
 NUMBER = re.compile(
@@ -269,7 +273,7 @@ class RobotNode(ParameterNode):
         failure it is unconfigured, or inactive if its activation was refused.
         """
         if self.waits_for_robot():
-            self.get_logger().info("waiting for a robot on the topic robot_description")
+            self.get_logger().info(WAITING)
             return True
         if self.trigger_configure() != TransitionCallbackReturn.SUCCESS:
             return False
@@ -461,7 +465,7 @@ class RobotNode(ParameterNode):
         if self.failure is not None:
             return ERROR, f"cannot configure: {self.failure}", {}
         if self.waits_for_robot():
-            return WARN, "waiting for a robot on the topic robot_description", {}
+            return WARN, WAITING, {}
         return OK, "unconfigured", {}
 
     def diagnose(self) -> None:

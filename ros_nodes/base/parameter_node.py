@@ -29,7 +29,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_parameters
 
 import dyn_core as dyn
-from dyn_core.errors import nearest, one_line, renamed, unknown_name
+from dyn_core.errors import one_line, renamed, unknown_name
 from dyn_core.validation import (
     Field,
     ListOf,
@@ -47,6 +47,7 @@ from ros_nodes.parameters import (
     check_solver,
     check_value,
     foreign_names,
+    near_names,
     unusual_time,
 )
 from ros_nodes.running.callbacks import Callbacks
@@ -501,7 +502,7 @@ class TableNode(FormerTopics):
         if foreign and not self._warned:
             self._warned = True
             listed = ", ".join(foreign)
-            near = [nearest(x.rpartition(".")[2], self.specs, 1) for x in foreign]
+            near = [near_names(x, self.specs) for x in foreign]
             if guesses := ", ".join(f"'{x[0]}'" for x in near if x):
                 listed += f"; did you mean {guesses}?"
             self.get_logger().warning(

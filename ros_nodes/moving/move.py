@@ -166,7 +166,8 @@ def _check_answers(watch: Watch, name: str) -> None:
         watch.refused(name)
     except DynError as error:
         far = " from the reference" in str(error)
-        raise DynError(f"{error}{f'; or {HOLD.format(name)}' * far}") from error
+        way = f"; or {HOLD.format(name)}" * far
+        raise DynError(f"{error}{way}{watch.warning}") from error
 
 
 def _numbers(message: PoseStamped) -> np.ndarray:

@@ -16,11 +16,12 @@ from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 from std_srvs.srv import SetBool, Trigger
 
 from dyn_core.errors import DynError, SettingError, unknown_name
-from ros_nodes.tools.live import ABSENT, Live, connect, full_name
+from ros_nodes.tools.live import ABSENT, ANNOUNCED, Live, connect, full_name
 
 LONGEST = 60.0  # longest wait for a transition: configuring compiles [s]
 CALLED = {"std_srvs/srv/Trigger": Trigger, "std_srvs/srv/SetBool": SetBool}
-HEARD = 2.5  # time for which diagnostics are heard; nodes send them each second [s]
+# Time for which diagnostics are heard: a node is found by then, and sends each second.
+HEARD = ANNOUNCED + 1.1  # [s]
 LEVELS = ("OK", "WARN", "ERROR", "STALE")
 
 
@@ -218,7 +219,8 @@ def _fields(name: str, kind: str) -> str:
 def diagnostics(arguments: argparse.Namespace) -> int:
     """Print the last status of each name in /diagnostics.
 
-    They are heard until HEARD (2.5 s) after the first message.
+    They are heard until HEARD (4.3 s) after the first message, those of a node until
+    the first one.
 
     Args:
         arguments: Parsed arguments: node, whose values are printed, too; None: levels
@@ -231,10 +233,9 @@ def diagnostics(arguments: argparse.Namespace) -> int:
         DynError: Nothing is heard within the timeout, or nothing of the node.
     """
     with connect(arguments.timeout) as live:
-        last = _statuses(live)
+        last, node = _statuses(live), (arguments.node or "").lstrip("/")
         live.until(lambda: last, live.timeout, "a message on /diagnostics")
-        live.until(lambda: False, HEARD if last else 0.0)
-    node = (arguments.node or "").lstrip("/")
+        live.until(lambda: node and _names(last, node), HEARD if last else 0.0)
     names = _names(last, node)
     if not names:
         there = f"; names there: {', '.join(sorted(last))}" if last else ""

@@ -65,6 +65,10 @@ def test_defaults_are_valid():
         ("gains.joint1", "valid: gains.JOINT.p, gains.JOINT.d, "),
         ("effort_limits", "valid: effort_limits.JOINT$"),
         ("state_timeou", "did you mean 'state_timeout'"),
+        ("mod", "did you mean 'mode'"),
+        ("gain.joint1.p", "did you mean 'gains.joint1.p'"),
+        ("effort_limit.joint1", "did you mean 'effort_limits.joint1'"),
+        ("constraint.joint1.goal", "did you mean 'constraints.joint1.goal'"),
     ],
 )
 def test_misspelt_names_are_refused(name, message):
@@ -545,13 +549,14 @@ def test_times_that_seem_to_be_milliseconds_are_warned_of(
 def test_names_of_others_are_warned_of_once(make, capfd):
     """A shared file configures every node; each says once what it does not have."""
     values = {"nope": 3, "gains.joint1.p": 1.0, "state_timeout": 0.1, "robot": "r"}
+    values |= {"rate": 500.0, "driver.p": 1.0, "kp": 2.0}
     node, good = make("simulator", values)
     for _ in range(2):
         assert node.trigger_configure() == good, node.failure
         node.trigger_cleanup()
     log = capfd.readouterr().err
-    said = "parameters that this node does not have: nope, robot; did you mean"
-    said += " 'robot_description_file'?; dyn param list /simulator"
+    said = "parameters that this node does not have: nope, robot, rate, driver.p, kp;"
+    said += " did you mean 'robot_description_file', 'update_rate'?; dyn param list"
     assert log.count(said) == 1
 
 

@@ -94,7 +94,7 @@ def test_valid_values_come_back(kind, value, read):
         (ListOf(Name(), least=1), [], "valid: a list of 1 or more names"),
         (ListOf(Either((Quantity(), Nothing())), 2), 1, "2 entries, each a number, or"),
         (ListOf(Whole()), 1, "a list of whole numbers, 0 or more"),
-        (ByName(Quantity(), "joint"), [1], "a mapping from joint to: a number"),
+        (ByName(Quantity(), "joint"), [1], "a mapping from joint to a number"),
         (ByName(Quantity()), {"j" * 100: "x"}, "^a: j{60} is 'x'"),
         (POINT, 3, "a is 3; valid: a mapping with xyz, name, size"),
         (POINT, {"nmae": "p"}, "a: no key is called 'nmae'; did you mean 'name'"),

@@ -369,3 +369,16 @@ def test_the_tool_of_a_node_that_plans_is_led(start, environment, monkeypatch, c
     assert cli.main(["move", *to]) == 1
     said = capfd.readouterr()
     assert "/computed_torque: target_pose refused: " in said.err, said
+
+
+def test_a_refused_target_comes_with_the_last_warning():
+    """An arm that a pause had let fall was far from the reference; nothing said why."""
+    from ros_nodes.moving import move
+
+    def refused(name):
+        raise DynError(f"{name}: target_pose refused: 0.2 m from the reference")
+
+    pause = "; the node's last warning: stopped: the control loop paused for 0.15 s"
+    watch = SimpleNamespace(refused=refused, warning=pause)
+    with pytest.raises(DynError, match=r"reference; or to hold .* activate; the node's"):
+        move._check_answers(watch, "/law")
