@@ -134,9 +134,11 @@ class ContactSimulator(RobotPlant):
         self._reactions: dict[Any, Any] = {}
         self._sensors: dict[str, WrenchSensor] = {}
         self._prepare()
-        self.warnings += self._untouchable() + self._overlap()
+        self.warnings += self._overlap()
         if self.world.limits:
             self.warnings += self._beyond_limits()
+        if self.world.half_spaces or self.world.height_fields:
+            self.warnings += self._untouchable()
 
     def _untouchable(self) -> tuple[str, ...]:
         """Return a tuple with a sentence if contacts are on and no pair is tested."""

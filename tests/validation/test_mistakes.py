@@ -113,7 +113,7 @@ def test_bad_settings_of_a_simulation(shipped, settings, message):
         _run(shipped["two_link"], **settings)
 
 
-@pytest.mark.parametrize("world", [None, {}])
+@pytest.mark.parametrize("world", [None, {"contacts": False}])
 def test_a_start_beyond_a_limit_is_reported(shipped, world):
     """With the joint and how far; not where limits do not act."""
     model = shipped["two_link"]
@@ -122,7 +122,9 @@ def test_a_start_beyond_a_limit_is_reported(shipped, world):
     with pytest.warns(ModelWarning, match=f"robot 'two_link': the {message}"):
         (warning,) = _run(model, world=world, q0=q0).warnings
     assert message in warning
-    free = {"limit_stops": False} if world is None else {"world": {"limits": False}}
+    free = {"limit_stops": False}
+    if world is not None:
+        free = {"world": {"limits": False, "contacts": False}}
     assert _run(model, q0=q0, **free).warnings == ()
     assert _run(model, world=world).warnings == ()
 
@@ -325,7 +327,7 @@ def test_joint_forces_without_a_motor_are_reported(shipped, world):
     assert _run(model, world=world).warnings == ()
 
 
-@pytest.mark.parametrize("world", [None, {}])
+@pytest.mark.parametrize("world", [None, {"contacts": False}])
 def test_joint_forces_of_a_prescribed_joint_are_reported(shipped, world):
     """They have no effect; without them, or with zeros, there is nothing to say."""
     model, settings = shipped["two_link"], {"world": world, "prescribed": ["joint2"]}
@@ -431,7 +433,7 @@ def _constant(t, q, qd):
     return np.full(2, 0.5)
 
 
-@pytest.mark.parametrize("world", [None, {}])
+@pytest.mark.parametrize("world", [None, {"contacts": False}])
 def test_a_controller_that_returns_nothing_is_told_so(shipped, world):
     """A function without its `return` is refused; `update` may keep a command."""
     model = shipped["two_link"]

@@ -380,5 +380,7 @@ def test_a_refused_target_comes_with_the_last_warning():
 
     pause = "; the node's last warning: stopped: the control loop paused for 0.15 s"
     watch = SimpleNamespace(refused=refused, warning=pause)
-    with pytest.raises(DynError, match=r"reference; or to hold .* activate; the node's"):
+    with pytest.raises(
+        DynError, match=r"reference; or to hold .* activate; the node's"
+    ):
         move._check_answers(watch, "/law")
