@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from rcl_interfaces.msg import Parameter, ParameterValue
@@ -92,7 +93,8 @@ def _load(live: Live, node: str, arguments: argparse.Namespace) -> int:
     file has none for the node, there is no such parameter, or the node refuses one.
     """
     wanted = node_parameters(arguments.file, node)
-    new = _typed(live, node, {name: str(value) for name, value in wanted.items()})
+    texts = {name: _text(arguments.file, name, x) for name, x in wanted.items()}
+    new = _typed(live, node, texts)
     now = values(live, node, [x.name for x in new])
     new = [x for x in new if value_of(x.value) != value_of(now[x.name])]
     request = SetParametersAtomically.Request(parameters=new)
@@ -106,6 +108,15 @@ def _load(live: Live, node: str, arguments: argparse.Namespace) -> int:
         f"{len(new)} of {len(wanted)} parameters of {arguments.file} were new to {node}"
     )
     return 0
+
+
+def _text(file: str, name: str, value: Any) -> str:
+    """Return a value of a file as it is typed for `dyn param set`; refuse none at all."""
+    if value is None:
+        raise SettingError(
+            f"{name} has no value in {file}; valid: one, or no line", name
+        )
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _typed(live: Live, node: str, texts: dict[str, str]) -> list[Parameter]:

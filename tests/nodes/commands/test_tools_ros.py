@@ -21,6 +21,7 @@ from dyn_core.recordings import read_motion
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.tools.fault_list import FAULTS
 from ros_nodes.tools.faults import ALONE
+from ros_nodes.tools.parameter_values import typed_value
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -100,6 +101,7 @@ def _load(run, node, path):
             "parameters of /simulator; valid",
         ),
         ("/**: {ros__parameters: {gains.joint1.p: [1]}}", "'[1]'; valid: a double"),
+        ("/**: {ros__parameters: {payload.link: }}", "payload.link has no value in"),
     ):
         path.write_text(content)
         status, _, err = run("param", "load", node, str(path))
@@ -307,6 +309,16 @@ def _recorded(process):
     out = process.stdout.read()
     lines = re.findall(r"^ +(\d+)  (\S+)", out, re.MULTILINE)
     return process.wait(30), {topic: int(count) for count, topic in lines}
+
+
+def test_values_of_a_file_are_typed_as_they_are_read():
+    """Text in lists keeps its backslashes, quotes and what YAML takes for a number."""
+    from ros_nodes.tools.param import _text
+
+    for value, number in (
+        (["a\\b", "it's", "1e-5", "on"], 9), ("on", 4), ([1, 2.5], 8), (True, 1), (1e-9, 3),
+    ):  # fmt: skip
+        assert typed_value(_text("f", "x", value), number, "x") == (number, value)
 
 
 def test_a_value_of_a_file_has_the_type_of_the_parameter_of_now(monkeypatch):
