@@ -111,7 +111,7 @@ def _load(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _text(file: str, name: str, value: Any) -> str:
-    """Return a value of a file as it is typed for `dyn param set`; refuse none at all."""
+    """Return a value of a file as it is typed for `dyn param set`; refuse None."""
     if value is None:
         raise SettingError(
             f"{name} has no value in {file}; valid: one, or no line", name
