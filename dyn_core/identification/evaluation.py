@@ -26,7 +26,7 @@ from dyn_core.recordings import MotionRecord, Recording
 from dyn_core.recordings.doubts import STILL, doubtful_times, unlike_slopes
 from dyn_core.recordings.motion import motion_of
 from dyn_core.recordings.signals import check_delay, without_turns
-from dyn_core.recordings.smoothing import SmoothMotion, smooth_motion
+from dyn_core.recordings.smoothing import GAP, TRIM, SmoothMotion, smooth_motion
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
@@ -458,7 +458,10 @@ def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str
         )
     if motion.parts:
         count = len(motion.parts) + 1
-        notes.append(f"gaps part the recording into {count} pieces")
+        notes.append(
+            f"pauses of more than {GAP:g} periods part the recording into {count}"
+            f" pieces, each without {TRIM / motion.cutoff:.2g} s at both ends"
+        )
     notes += unlike_slopes(model.joint_names, motion.qd, motion.slope)
     speed = _rms(motion.slope)
     still = [n for n, v in zip(model.joint_names, speed, strict=True) if v < STILL]
@@ -466,5 +469,6 @@ def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str
         moves = "hardly anything moves" if speed.max() > UNMOVED else "nothing moves"
         notes.append(f"{moves}: the weight is compared, inertia and friction are not")
     elif still:
-        notes.append(f"hardly any motion of {', '.join(still)}")
+        slow = f"slower than {STILL:g} rad/s (m/s), rms"
+        notes.append(f"hardly any motion of {', '.join(still)}: {slow}")
     return notes

@@ -78,6 +78,22 @@ def _record(model, noise=0.02, seed=0, **changes):
     return MotionRecord.of_joints(**columns)
 
 
+def test_what_is_left_out_of_a_recording_is_told():
+    """Of 3856 samples with two pauses 3057 counted, and joints that moved were "still"."""
+    model = _robot()
+    t, q, qd, _ = _motion(model, seconds=12.0)
+    q[:, 1], qd[:, 1] = 0.01 * q[:, 1], 0.01 * qd[:, 1]
+    tau = dyn.solver("rnea").build(model)(q, qd, np.zeros_like(q))
+    whole = (t < 4.0) | (t > 4.5)
+    record = MotionRecord.of_joints(
+        model.joint_names, t[whole], q[whole], qd=qd[whole], tau=tau[whole]
+    )
+    notes = evaluate(model, record, cutoff=5.0).notes
+    pieces = "pauses of more than 5 periods part the recording into 2 pieces, each"
+    assert f"{pieces} without 0.4 s at both ends" in notes
+    assert "hardly any motion of joint2: slower than 0.1 rad/s (m/s), rms" in notes
+
+
 @pytest.mark.parametrize("with_velocity", [True, False])
 def test_filtered_motion_has_no_phase(with_velocity):
     """Derivatives of sines are where and as large as the exact ones, also without qd."""
