@@ -132,7 +132,8 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
     write_table(table, identified)
     print(
         f"\nidentified {identified.rank} combinations of {len(identified.names)}"
-        f" parameters; the motion shows no more\nparameters: {table}"
+        f" parameters; the motion shows no more (dyn excite designs one that does)\n"
+        f"parameters: {table}"
     )
     if any(getattr(arguments, option) for option in ACCOUNT):
         print("\n".join(identified.lines()))
