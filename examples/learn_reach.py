@@ -15,6 +15,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 import torch
+from _pictures import pyplot
 from _reaching import NEAR, distances, draw_reaching, film_reaching
 from stable_baselines3 import PPO
 
@@ -69,6 +70,7 @@ def train(seed, steps, values, arms):
 
 def main():
     """Train one policy for each seed, and draw."""
+    pyplot()  # what is missing is missing now, not after the training
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="policies to train")
     parser.add_argument("--steps", type=int, default=800_000, help="of each training")

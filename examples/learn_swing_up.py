@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from _networks import Networks, environment, rollout, size_of
-from _pictures import draw_lessons
+from _pictures import draw_lessons, pyplot
 
 CANDIDATES, TRIES, ELITE = 192, 8, 24
 
@@ -79,6 +79,7 @@ def success_rate(lesson, weights, rows=500, seed=12345):
 
 def main(folder=".", generations=None, lessons=LESSONS):
     """Train, evaluate and draw; return the success rate by task."""
+    pyplot()  # what is missing is missing now, not after the training
     results, started = [], perf_counter()
     for lesson in lessons:
         weights, scores = train(lesson, generations)

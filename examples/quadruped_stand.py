@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from _pictures import draw_training
+from _pictures import draw_training, pyplot
 
 from dyn_core.envs import TaskVectorEnv
 
@@ -78,6 +78,7 @@ def success_rate(W, seeds=100, seconds=10.0):
 
 def main():
     """Train, report, and draw the curve."""
+    pyplot()  # what is missing is missing now, not after the training
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--rounds", type=int, help="at most; default: no limit")
